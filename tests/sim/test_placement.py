@@ -16,7 +16,7 @@ from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES, Policy
 from sharemgr.cluster.placement.policies.fgd import worth_growth
-from sharemgr.cluster.placement.table import Floats
+from sharemgr.cluster.placement.rows import Floats
 from sharemgr.replay.arrivals import arrivals, at_percent, capacity_units, replay
 from sharemgr.replay.openb import read_nodes, read_pods
 from tests.kit.sim.cluster.generated_traces import TRACES, write

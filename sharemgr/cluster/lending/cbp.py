@@ -11,7 +11,7 @@ import numpy as np
 from sharemgr.cluster.lending import res_ag
 from sharemgr.cluster.lending.card import Card, Policy, Profiled, Room, by_limit
 from sharemgr.cluster.lending.window import since
-from sharemgr.cluster.placement.table import Floats
+from sharemgr.cluster.placement.rows import Floats
 
 VARIATION_MAX = 0.5
 PERCENTILE = 80

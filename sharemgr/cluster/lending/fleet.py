@@ -8,7 +8,7 @@ import numpy as np
 
 from sharemgr.cluster.lending import safe
 from sharemgr.cluster.lending.card import NO_SAMPLE_S, Asked, Card, Profiled
-from sharemgr.cluster.placement.table import Floats, Ints
+from sharemgr.cluster.placement.rows import Floats, Ints
 
 REFUSED = -1
 

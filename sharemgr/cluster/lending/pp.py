@@ -10,7 +10,7 @@ import numpy as np
 from sharemgr.cluster.lending import cbp
 from sharemgr.cluster.lending.card import Card, Policy, Profiled, Room, by_limit
 from sharemgr.cluster.lending.window import since
-from sharemgr.cluster.placement.table import Floats
+from sharemgr.cluster.placement.rows import Floats
 
 LAG_S = 10
 LIKENESS_MIN = 0.35

@@ -5,7 +5,7 @@ from math import ceil, floor
 import numpy as np
 
 from sharemgr.cluster.lending.card import Use
-from sharemgr.cluster.placement.table import Floats
+from sharemgr.cluster.placement.rows import Floats
 
 WINDOW_MIN_S = 20
 

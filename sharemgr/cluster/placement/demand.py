@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgeshare.contract.units import UNITS_PER_DEVICE
-from sharemgr.cluster.placement.table import Floats, Ints, Table
+from sharemgr.cluster.placement.rows import Floats, Ints
+from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.request import Ask
 
 PER_UNIT_MIN = 1e-3

@@ -1,14 +1,15 @@
 """What a policy makes of each kind of node: of hundreds of nodes few differ, and most of them do not change between one
 pod and the next."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from sharemgr.cluster.placement.demand import Demand
-from sharemgr.cluster.placement.placing import holding, parts_of, rank
+from sharemgr.cluster.placement.placing import holding, places_of, rank
 from sharemgr.cluster.placement.policies import Policy, usable
-from sharemgr.cluster.placement.singly import GPUS_MAX, Fit, Judge
+from sharemgr.cluster.placement.singly import GPUS_MAX, Fit, Judge, Sums
 from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.request import Holding, Request
@@ -16,9 +17,21 @@ from sharemgr.cluster.state.request import Holding, Request
 FITS_MAX = 20_000
 """Are kept: some 10 MiB. A cluster in use has some hundreds of kinds, and some hundreds of shapes ask."""
 
+SINGLY_MAX = 24
+"""Kinds that are judged one after the other: arrays take 0.1 ms and little more for each, one by one 0.004 each."""
 
-SINGLY_MAX = 12
-"""Kinds that are judged one after the other: arrays take 0.12 ms and little more for each, one by one 0.013 each."""
+NAMES_A_KIND = 8
+"""Where there are so many names for each kind of the table, it is faster to look for the best kinds among the names
+than for the kind of each."""
+
+
+class _Asked(NamedTuple):
+    """What was judged for a request."""
+
+    judge: Judge | None
+    """None: the policy has no such form."""
+    fits: dict[int, Fit | None]
+    """By kind of node; None: it does not fit."""
 
 
 class Kinds:
@@ -29,10 +42,10 @@ class Kinds:
         self._policy = policy
         self._demand: Demand | None = None
         """By which the policy has judged."""
-        self._judge_singly: Judge | None = None
-        """None: the policy has no such form."""
-        self._fits: dict[Request, dict[int, Fit | None]] = {}
-        """By kind of node; None: it does not fit."""
+        self._width = 0
+        """The table's then."""
+        self._sums: Sums | None = None
+        self._asked: dict[Request, _Asked] = {}
         self._count = 0
 
     def best(
@@ -41,30 +54,40 @@ class Kinds:
         """What a pod of one ask, and no affinity, gets on the best of these nodes, of equals on the first, and its
         score; None where it fits none. kube-scheduler has found them to have the cores and RAM. The table is that of
         the ledger as it is now."""
-        kinds = list(map(table.kind.get, names))
-        # In their order.
-        distinct = [kind for kind in dict.fromkeys(kinds) if kind is not None]
-        fits = self._judged(demand, request)
-        unknown = [table.row[names[kinds.index(kind)]] for kind in distinct if kind not in fits]
+        asked = self._by(demand, table, request)
+        kinds: Collection[int] = table.of_kind
+        if len(kinds) * NAMES_A_KIND > len(names):
+            kinds = {kind for kind in map(table.kind.get, names) if kind is not None}
+        unknown = [kind for kind in kinds if kind not in asked.fits]
         if unknown:
-            self._judge(ledger, table, request, demand, unknown, fits)
-        best, kind_of_best = None, None
-        for kind in distinct:
-            fit = fits[kind]
-            if fit is not None and (best is None or fit.score > best.score):
-                best, kind_of_best = fit, kind
-        if best is None:
-            return None
-        node = ledger.node(names[kinds.index(kind_of_best)])
-        assert node is not None, "the table was updated just now"
-        return holding(node, uid, request, best.parts), best.score
+            self._judge(ledger, table, request, demand, unknown, asked)
+        scores = {kind: fit.score for kind in kinds if (fit := asked.fits[kind]) is not None}
+        while scores:
+            most = max(scores.values())
+            best = [kind for kind, score in scores.items() if score == most]
+            nodes = table.of_kind[best[0]] if len(best) == 1 else set().union(*(table.of_kind[kind] for kind in best))
+            name = next(filter(nodes.__contains__, names), None)
+            if name is not None:
+                node, fit = ledger.node(name), asked.fits[table.kind[name]]
+                assert node is not None, "the table was updated just now"
+                assert fit is not None, "its kind has a score"
+                return holding(node, uid, request, [fit.places]), most
+            for kind in best:
+                del scores[kind]
+        return None
 
-    def _judged(self, demand: Demand, request: Request) -> dict[int, Fit | None]:
-        if demand is not self._demand or self._count > FITS_MAX:
-            self._demand, self._count = demand, 0
-            self._judge_singly = Judge(demand) if self._policy is usable.score else None
-            self._fits.clear()
-        return self._fits.setdefault(request, {})
+    def _by(self, demand: Demand, table: Table, request: Request) -> _Asked:
+        """What that demand makes of the request, as far as it was asked."""
+        if demand is not self._demand or table.width != self._width or self._count > FITS_MAX:
+            self._demand, self._width, self._count = demand, table.width, 0
+            singly = self._policy is usable.score and table.width <= GPUS_MAX
+            self._sums = Sums(demand, table.width) if singly else None
+            self._asked.clear()
+        asked = self._asked.get(request)
+        if asked is None:
+            judge = None if self._sums is None else Judge(self._sums, table, request)
+            asked = self._asked[request] = _Asked(judge, {})
+        return asked
 
     def _judge(
         self,
@@ -72,17 +95,18 @@ class Kinds:
         table: Table,
         request: Request,
         demand: Demand,
-        rows: Sequence[int],
-        fits: dict[int, Fit | None],
+        kinds: Sequence[int],
+        asked: _Asked,
     ) -> None:
-        self._count += len(rows)
-        one_by_one = self._judge_singly
-        if one_by_one is not None and len(rows) <= SINGLY_MAX and table.rows.free_units.shape[1] <= GPUS_MAX:
-            for row in rows:
-                fits[table.kind[table.nodes[row]]] = one_by_one.fit(table, row, request)
+        self._count += len(kinds)
+        nodes = [next(iter(table.of_kind[kind])) for kind in kinds]
+        fits = asked.fits
+        if asked.judge is not None and len(kinds) <= SINGLY_MAX:
+            for kind, node in zip(kinds, nodes, strict=True):
+                fits[kind] = asked.judge.fit(kind, table.plain(node))
             return
-        for row in rows:
-            fits[table.kind[table.nodes[row]]] = None
-        ranking = rank(ledger, table, request, self._policy, demand, np.array(rows, np.int64), passed=True)
+        fits.update(dict.fromkeys(kinds))
+        rows = np.array([table.row[node] for node in nodes], np.int64)
+        ranking = rank(ledger, table, request, self._policy, demand, rows, passed=True)
         for place, (row, score) in enumerate(zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)):
-            fits[table.kind[table.nodes[row]]] = Fit(score, parts_of(ranking, place))
+            fits[table.kind[table.nodes[row]]] = Fit(score, places_of(ranking, place)[0])

@@ -6,7 +6,7 @@ import numpy as np
 
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.neighbours import Known
-from sharemgr.cluster.placement.table import Bools, Ints, Rows, sum_of_gpus, usable_units
+from sharemgr.cluster.placement.rows import Bools, Ints, Rows, sum_of_gpus, usable_units
 from sharemgr.cluster.state.request import Ask
 
 NOTHING = Ask(0, 0)

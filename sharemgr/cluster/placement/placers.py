@@ -11,8 +11,9 @@ from edgeshare.contract.devices import Accelerator
 from sharemgr.cluster.placement.kinds import Kinds
 from sharemgr.cluster.placement.placing import Ranking, choose, rank, take_best
 from sharemgr.cluster.placement.policies import Policy
+from sharemgr.cluster.placement.rows import Ints
 from sharemgr.cluster.placement.shapes import Shapes
-from sharemgr.cluster.placement.table import Ints, Table
+from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.request import Holding, Request
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +10,8 @@ from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.neighbours import Habits, Known
 from sharemgr.cluster.placement.options import NOTHING, Options, find_options
 from sharemgr.cluster.placement.policies import Policy
-from sharemgr.cluster.placement.table import NOBODY, Bools, Floats, Ints, Rows, Table, sum_of_gpus
+from sharemgr.cluster.placement.rows import NOBODY, Bools, Floats, Ints, Rows, sum_of_gpus
+from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Node
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
@@ -38,15 +38,6 @@ class Ranking:
     """Of these rows; higher is better."""
     steps: list[Step]
     """Those of each step are some of the rows of the step before."""
-
-
-class Part(NamedTuple):
-    """Of a device of a node."""
-
-    place: int
-    """The device's, among those of its kind and node."""
-    units: int
-    memory_mib: int
 
 
 def rank(
@@ -176,28 +167,32 @@ def take_best(ledger: Ledger, table: Table, uid: str, request: Request, ranking:
     best = int(ranking.scores.argmax())
     node = ledger.node(table.nodes[ranking.rows[best]])
     assert node is not None, "the table was updated just now"
-    return holding(node, uid, request, parts_of(ranking, best))
+    return holding(node, uid, request, places_of(ranking, best))
 
 
-def parts_of(ranking: Ranking, best: int) -> tuple[Part, ...]:
-    """What the asks, one after the other, take on one of the nodes that were ranked."""
-    parts: dict[int, list[Part]] = {}
+def places_of(ranking: Ranking, best: int) -> list[list[int]]:
+    """The devices that the asks, one after the other, take on one of the nodes that were ranked, as their places among
+    those of their kind and node."""
+    places: dict[int, list[int]] = {}
     for step in reversed(ranking.steps):
         ask = step.options.ask
         gpus = step.options.each[best].nonzero()[0].tolist() if ask.is_whole else [int(step.column[best])]
-        need_mib = step.options.need_mib[best]
-        parts[step.number] = [Part(gpu, ask.units, int(need_mib[gpu])) for gpu in gpus[: ask.devices]]
+        places[step.number] = gpus[: ask.devices]
         best = int(step.options.index[best])
-    return tuple(part for number in sorted(parts) for part in parts[number])
+    return [places[number] for number in sorted(places)]
 
 
-def holding(node: Node, uid: str, request: Request, parts: Sequence[Part]) -> Holding:
-    """What a pod has that takes these parts of a node."""
-    devices = node.of(request.asks[0].kind) if request.asks else ()
+def holding(node: Node, uid: str, request: Request, places: Sequence[Sequence[int]]) -> Holding:
+    """What a pod has whose asks, one after the other, take these devices of a node."""
+    devices = node.of(request.kind) if request.asks else ()
     return Holding(
         uid,
         node.inventory.node,
-        tuple(Take(devices[part.place].id, part.units, part.memory_mib, devices[part.place].kind) for part in parts),
+        tuple(
+            Take(devices[place].id, ask.units, ask.needed_mib(devices[place].memory_mib), ask.kind)
+            for ask, its in zip(request.asks, places, strict=False)
+            for place in its
+        ),
         request.cpu_milli,
         request.ram_mib,
         request.affinity,

@@ -2,15 +2,14 @@
 for a few nodes arrays cost more to make than all that is in them. A score is the same to the last bit."""
 
 from bisect import bisect_right
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.demand import ALMOST_NONE, Demand, Ratio
-from sharemgr.cluster.placement.placing import Part
 from sharemgr.cluster.placement.policies.fgd import TIE_UNITS
-from sharemgr.cluster.placement.table import NOBODY, Floats, Table
+from sharemgr.cluster.placement.rows import NO_GPU, NOBODY, Floats, Gpu, Row
+from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.request import Request
 
 GPUS_MAX = 8
@@ -21,106 +20,162 @@ NO_ROOM = -1
 """MiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """What a request gets on a node of a kind."""
+class Fit(NamedTuple):
+    """What a request of one ask gets on a node of a kind."""
 
     score: float
-    parts: tuple[Part, ...]
+    places: list[int]
+    """Of the devices, among those of their kind and node."""
 
 
-class _Gpu(NamedTuple):
-    """What a request makes of one."""
+class _Node(NamedTuple):
+    """What there is to know of a kind of node, with so much of cores and RAM, whatever is asked for."""
 
-    usable: int
-    """Units before."""
-    is_idle: bool
+    gpus: tuple[Gpu, ...]
+    """One for each column."""
+    first: dict[Gpu, int]
+    """The place of the first of those that are alike: few differ."""
+    idle: list[int]
+    """The places of those of which nobody has a part."""
+    most_units: int
+    """Free of one."""
+    usable: dict[Gpu, int]
+    """Units of each."""
+    usable_units: int
+    """Of all."""
     worth: float
-    """Of these units."""
-    worth_left: float
-    """With the cores that the request leaves."""
-    growth: float
-    """Of that, where the GPU is taken."""
-    need_mib: int
-    """NO_ROOM: it may not hold a part."""
-    model: int
+    """Of the units and the idle GPUs."""
+    stranded: float
+    """Units that will find no cores, or no RAM."""
+    worths: dict[int, float]
+    """Of the units alone, by the level that cores reach."""
+
+
+class Sums:
+    """What one demand makes of nodes, whatever is asked for."""
+
+    def __init__(self, demand: Demand, width: int) -> None:
+        self._levels: list[int] = demand.cpu_levels.tolist()
+        self.of_gpu = _Worth(demand.priced.one)
+        self.of_idle = _Worth(demand.priced.many)
+        self._with_cpu = _usable_units(demand.cpu)
+        self._with_ram = _usable_units(demand.ram)
+        self._width = width
+        self._nodes: dict[tuple[int, int, int], _Node] = {}
+
+    def level(self, cpu_milli: int) -> int:
+        """How many of the levels so many millicores reach."""
+        return bisect_right(self._levels, cpu_milli)
+
+    def node(self, kind: int, row: Row, cpu_milli: int, ram_mib: int) -> _Node:
+        """One of that kind, whose row this is, were its cores and RAM so much."""
+        node = self._nodes.get((kind, cpu_milli, ram_mib))
+        if node is None:
+            node = self._nodes[kind, cpu_milli, ram_mib] = self._node(row, cpu_milli, ram_mib)
+        return node
+
+    def worth(self, node: _Node, level: int) -> float:
+        """Of all its units, where its cores reach that level."""
+        worth = node.worths.get(level)
+        if worth is None:
+            worth = node.worths[level] = self._worth(node.gpus, node.usable, level)
+        return worth
+
+    def stranded(self, free_units: int, cpu_milli: int, ram_mib: int) -> float:
+        """Of so many units of a node, those that will find no cores, or no RAM."""
+        return free_units - min(self._with_cpu(free_units, cpu_milli), self._with_ram(free_units, ram_mib))
+
+    def _node(self, row: Row, cpu_milli: int, ram_mib: int) -> _Node:
+        gpus = (*row.gpus, *[NO_GPU] * (self._width - len(row.gpus)))
+        first: dict[Gpu, int] = {}
+        for place, gpu in enumerate(gpus):
+            first.setdefault(gpu, place)
+        idle = [place for place, gpu in enumerate(gpus) if gpu.free_units == UNITS_PER_DEVICE]
+        usable = {gpu: _usable(gpu.free_units, gpu.free_mib, gpu.total_mib) for gpu in first}
+        usable_units = sum([usable[gpu] for gpu in gpus])
+        level = self.level(cpu_milli)
+        worth = self._worth(gpus, usable, level)
+        return _Node(
+            gpus,
+            first,
+            idle,
+            max([gpu.free_units for gpu in first]),
+            usable,
+            usable_units,
+            worth + self.of_idle.of(gpus[0].model, level, len(idle)),
+            self.stranded(usable_units, cpu_milli, ram_mib),
+            {level: worth},
+        )
+
+    def _worth(self, gpus: Sequence[Gpu], usable: Mapping[Gpu, int], level: int) -> float:
+        of_each = {gpu: self.of_gpu.of(gpu.model, level, units) for gpu, units in usable.items()}
+        return _sum([of_each[gpu] for gpu in gpus])
 
 
 class Judge:
-    """By one demand."""
+    """For a request of one ask, and no affinity."""
 
-    def __init__(self, demand: Demand) -> None:
-        self._levels: list[int] = demand.cpu_levels.tolist()
-        self._of_gpu = _Worth(demand.priced.one)
-        self._of_idle = _Worth(demand.priced.many)
-        self._with_cpu = _usable_units(demand.cpu)
-        self._with_ram = _usable_units(demand.ram)
-        self._gpus: dict[tuple[Request, int, int], dict[tuple[int, ...], _Gpu]] = {}
-        """By request, levels of cores before and after, and what is free: of GPUs, too, few differ."""
+    def __init__(self, sums: Sums, table: Table, request: Request) -> None:
+        self._sums = sums
+        self._table = table
+        self._request = request
+        (self._ask,) = request.asks
+        self._needs: dict[Gpu, int] = {}
+        self._growths: dict[tuple[int, Gpu], float] = {}
 
-    def fit(self, table: Table, row: int, request: Request) -> Fit | None:
-        """What a request of one ask, and no affinity, gets on the node of that row; None where it does not fit.
-        kube-scheduler has found it to have the cores and RAM."""
-        rows, (ask,) = table.rows, request.asks
-        cpu_milli = max(int(rows.cpu_milli[row]), request.cpu_milli)
-        ram_mib = max(int(rows.ram_mib[row]), request.ram_mib)
-        cpu_left_milli, ram_left_mib = cpu_milli - request.cpu_milli, ram_mib - request.ram_mib
-        before, after = bisect_right(self._levels, cpu_milli), bisect_right(self._levels, cpu_left_milli)
-        known = self._gpus.setdefault((request, before, after), {})
-        gpus = []
-        columns = (rows.free_units, rows.free_mib, rows.total_mib, rows.model, rows.exclusion)
-        for cell in zip(*(column[row].tolist() for column in columns), strict=True):
-            gpu = known.get(cell)
-            if gpu is None:
-                gpu = known[cell] = self._gpu(table, request, before, after, *cell)
-            gpus.append(gpu)
-        places = [place for place, gpu in enumerate(gpus) if gpu.need_mib != NO_ROOM]
+    def fit(self, kind: int, row: Row) -> Fit | None:
+        """What the request gets on a node of that kind, whose row this is; None where it does not fit. kube-scheduler
+        has found the node to have the cores and RAM."""
+        sums, request, ask = self._sums, self._request, self._ask
+        cpu_milli, ram_mib = max(row.cpu_milli, request.cpu_milli), max(row.ram_mib, request.ram_mib)
+        node = sums.node(kind, row, cpu_milli, ram_mib)
+        if node.most_units < ask.units:
+            return None
+        needs, gpus, idle = self._needs, node.gpus, len(node.idle)
+        places = []
+        for place in node.idle if ask.is_whole else node.first.values():
+            need_mib = needs.get(gpus[place])
+            if need_mib is None:
+                need_mib = needs[gpus[place]] = self._need_mib(gpus[place])
+            if need_mib != NO_ROOM:
+                places.append(place)
         if len(places) < ask.devices:
             return None
-        idle = sum([gpu.is_idle for gpu in gpus])
-        now = _sum([gpu.worth for gpu in gpus]) + self._of_idle.of(gpus[0].model, before, idle)
-        gain = _sum([gpu.worth_left for gpu in gpus]) - now
-        free_units, units = sum([gpu.usable for gpu in gpus]), ask.devices * ask.units
-        stranded = self._stranded(free_units - units, cpu_left_milli, ram_left_mib)
-        stranded -= self._stranded(free_units, cpu_milli, ram_mib)
+        cpu_milli, ram_mib = cpu_milli - request.cpu_milli, ram_mib - request.ram_mib
+        level = sums.level(cpu_milli)
+        gain = sums.worth(node, level) - node.worth
+        stranded = sums.stranded(node.usable_units - ask.devices * ask.units, cpu_milli, ram_mib) - node.stranded
         best, score = -1, 0.0
-        seen: list[_Gpu] = []
         for place in places[:1] if ask.is_whole else places:
             gpu = gpus[place]
-            if gpu in seen:
-                continue
-            seen.append(gpu)
-            idle_after = idle - (ask.devices if ask.is_whole else gpu.is_idle)
-            growth = gpu.growth + self._of_idle.of(gpu.model, after, idle_after) + gain
+            idle_after = idle - (ask.devices if ask.is_whole else gpu.free_units == UNITS_PER_DEVICE)
+            growth = self._growth(level, gpu) + sums.of_idle.of(gpu.model, level, idle_after) + gain
             found = growth - stranded - TIE_UNITS * idle_after
             if best < 0 or found > score:
                 best, score = place, found
-        taken = places[: ask.devices] if ask.is_whole else [best]
-        return Fit(score, tuple(Part(place, ask.units, gpus[place].need_mib) for place in taken))
+        return Fit(score, places[: ask.devices] if ask.is_whole else [best])
 
-    def _gpu(self, table: Table, request: Request, before: int, after: int, *cell: int) -> _Gpu:
-        free_units, free_mib, total_mib, model, exclusion = cell
-        (ask,) = request.asks
-        usable, need_mib = _usable(free_units, free_mib, total_mib), ask.needed_mib(total_mib)
-        is_permitted = not request.models or table.models[model].name in request.models
-        is_permitted &= exclusion in (NOBODY, table.exclusions.get(request.exclusion, NOBODY))
-        has_room = is_permitted and free_units >= ask.units and free_mib >= need_mib
-        left = 0
-        if has_room and not ask.is_whole:
-            left = max(_usable(free_units - ask.units, free_mib - need_mib, total_mib), 0)
-        worth_left = self._of_gpu.of(model, after, usable)
-        return _Gpu(
-            usable,
-            free_units == UNITS_PER_DEVICE,
-            self._of_gpu.of(model, before, usable),
-            worth_left,
-            ask.devices * (self._of_gpu.of(model, after, left) - worth_left),
-            need_mib if has_room else NO_ROOM,
-            model,
-        )
+    def _need_mib(self, gpu: Gpu) -> int:
+        """The memory that a part takes of a GPU; NO_ROOM: it may not be there."""
+        request, ask, table = self._request, self._ask, self._table
+        need_mib = ask.needed_mib(gpu.total_mib)
+        is_permitted = not request.models or table.models[gpu.model].name in request.models
+        is_permitted &= gpu.exclusion in (NOBODY, table.exclusions.get(request.exclusion, NOBODY))
+        return need_mib if is_permitted and gpu.free_units >= ask.units and gpu.free_mib >= need_mib else NO_ROOM
 
-    def _stranded(self, free_units: int, cpu_milli: int, ram_mib: int) -> float:
-        return free_units - min(self._with_cpu(free_units, cpu_milli), self._with_ram(free_units, ram_mib))
+    def _growth(self, level: int, gpu: Gpu) -> float:
+        """By how much GPUs are worth more where as many like this are taken as are asked for; the node's cores reach
+        that level then."""
+        growth = self._growths.get((level, gpu))
+        if growth is None:
+            ask, of_gpu = self._ask, self._sums.of_gpu
+            left = 0
+            if not ask.is_whole:
+                need_mib = ask.needed_mib(gpu.total_mib)
+                left = max(_usable(gpu.free_units - ask.units, gpu.free_mib - need_mib, gpu.total_mib), 0)
+            worth = of_gpu.of(gpu.model, level, _usable(gpu.free_units, gpu.free_mib, gpu.total_mib))
+            growth = self._growths[level, gpu] = ask.devices * (of_gpu.of(gpu.model, level, left) - worth)
+        return growth
 
 
 class _Worth:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options
 from sharemgr.cluster.placement.policies import aware, binpack, fgd, spread, usable
-from sharemgr.cluster.placement.table import Floats
+from sharemgr.cluster.placement.rows import Floats
 
 Policy = Callable[[Options, Demand], Floats]
 

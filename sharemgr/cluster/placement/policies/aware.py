@@ -35,7 +35,7 @@ from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.neighbours import Known
 from sharemgr.cluster.placement.options import Options
 from sharemgr.cluster.placement.policies import usable
-from sharemgr.cluster.placement.table import Floats
+from sharemgr.cluster.placement.rows import Floats
 
 PERIOD_US = 50_000
 """Of the latency class's budget, on each node (sharemgr/node/turns/policy.py)."""

@@ -6,7 +6,7 @@ more than room: neighbours come together while other GPUs idle.
 
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options
-from sharemgr.cluster.placement.table import Floats
+from sharemgr.cluster.placement.rows import Floats
 
 NODE_UNITS_MAX = 1 << 16
 """More than a node has, so that what is left of the GPU counts first."""

@@ -11,7 +11,7 @@ before any pods have been seen.
 
 from sharemgr.cluster.placement.demand import Demand, Worth
 from sharemgr.cluster.placement.options import Options
-from sharemgr.cluster.placement.table import Floats, Ints, Rows
+from sharemgr.cluster.placement.rows import Floats, Ints, Rows
 
 TIE_UNITS = 0.1
 """What an idle GPU counts, in units: enough to decide between equals, as sums of fractions are never quite equal."""

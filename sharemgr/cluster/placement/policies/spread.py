@@ -6,7 +6,7 @@ A bad choice where pods ask for whole GPUs, or several: parts of GPUs are taken 
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options
 from sharemgr.cluster.placement.policies import binpack
-from sharemgr.cluster.placement.table import Floats
+from sharemgr.cluster.placement.rows import Floats
 
 
 def score(options: Options, demand: Demand) -> Floats:

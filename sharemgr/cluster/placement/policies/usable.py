@@ -16,7 +16,7 @@ import numpy as np
 from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options
 from sharemgr.cluster.placement.policies.fgd import TIE_UNITS, worth_growth
-from sharemgr.cluster.placement.table import Floats, Ints, sum_of_gpus
+from sharemgr.cluster.placement.rows import Floats, Ints, sum_of_gpus
 
 
 def score(options: Options, demand: Demand) -> Floats:

@@ -23,8 +23,9 @@ from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.options import Options
 from sharemgr.cluster.placement.placing import choose
 from sharemgr.cluster.placement.policies import Policy, aware, usable
+from sharemgr.cluster.placement.rows import Floats
 from sharemgr.cluster.placement.shapes import Shapes
-from sharemgr.cluster.placement.table import Floats, Table
+from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Inventory
 from sharemgr.cluster.state.profiles import Ending, Profiles, Run

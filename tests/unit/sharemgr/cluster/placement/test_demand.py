@@ -11,8 +11,9 @@ from sharemgr.cluster.placement.options import NOTHING, find_options
 from sharemgr.cluster.placement.placing import choose
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.policies.fgd import node_worth, worth_growth
+from sharemgr.cluster.placement.rows import Rows
 from sharemgr.cluster.placement.shapes import HALVE_AT, SHAPES_MAX, Shapes, shapes_of
-from sharemgr.cluster.placement.table import Rows, Table
+from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Request

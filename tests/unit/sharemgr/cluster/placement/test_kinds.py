@@ -7,17 +7,21 @@ from hypothesis import strategies as st
 
 from edgeshare.contract.errors import EdgeshareError
 from sharemgr.cluster.placement import kinds as kinds_module
+from sharemgr.cluster.placement import table as table_module
 from sharemgr.cluster.placement.kinds import Kinds
 from sharemgr.cluster.placement.placing import rank, take_best
 from sharemgr.cluster.placement.policies import POLICIES
+from sharemgr.cluster.placement.rows import Row
 from sharemgr.cluster.placement.shapes import Shapes
 from sharemgr.cluster.placement.singly import Fit, Judge
 from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Device, Inventory
-from sharemgr.cluster.state.request import Ask, Holding, Request
+from sharemgr.cluster.state.request import Ask, Holding, Request, Take
 
-NAMES = [f"n{number}" for number in range(6)]
+NAMES = [f"n{number}" for number in range(16)]
+"""So many that of few kinds the best are looked for among them, and of several what kind each is."""
+
 UNTOLD = "untold"
 
 SIZES = ((1, 5), (1, 30), (1, 50), (1, 70), (1, 100), (2, 100))
@@ -67,7 +71,7 @@ def test_the_best_by_kinds_is_the_best_of_all(policy: str, data: st.DataObject) 
         shapes.see(request)
         table.update(ledger)
         demand = shapes.demand(table)
-        names = data.draw(st.permutations([*NAMES, UNTOLD]))[: data.draw(st.integers(1, 7))]
+        names = data.draw(st.permutations([*NAMES, UNTOLD]))[: data.draw(st.integers(1, len(NAMES) + 1))]
         rows = np.array([table.row[name] for name in names if name in table.row], np.int64)
         ranking = rank(ledger, table, request, POLICIES[policy], demand, rows, passed=True)
         expected = take_best(ledger, table, f"p{number}", request, ranking)
@@ -86,7 +90,7 @@ def hold(ledger: Ledger, holding: Holding) -> bool:
 
 
 @pytest.mark.parametrize("policy", ["fgd", "usable"])
-def test_a_kind_is_judged_once_for_a_request_until_the_demand_is_another(
+def test_a_kind_is_judged_once_for_a_request_until_the_demand_or_the_width_is_another(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, table, shapes, kinds = cluster(policy)
@@ -96,9 +100,9 @@ def test_a_kind_is_judged_once_for_a_request_until_the_demand_is_another(
         judged.extend(args[5])  # type: ignore[arg-type]
         return rank(*args, **more)  # type: ignore[arg-type]
 
-    def fit(judge: Judge, of: Table, row: int, asked: Request) -> Fit | None:
-        judged.append(row)
-        return one_by_one(judge, of, row, asked)
+    def fit(judge: Judge, kind: int, row: Row) -> Fit | None:
+        judged.append(kind)
+        return one_by_one(judge, kind, row)
 
     one_by_one = Judge.fit
     monkeypatch.setattr(kinds_module, "rank", ranked)
@@ -117,5 +121,33 @@ def test_a_kind_is_judged_once_for_a_request_until_the_demand_is_another(
     kinds.best(ledger, table, "y", Request((Ask(1, 50),)), demand, NAMES)
     assert len(judged) == 4
     shapes.see(Request((Ask(1, 50),)))
-    kinds.best(ledger, table, "y", request, shapes.demand(table), NAMES)
+    demand = shapes.demand(table)
+    kinds.best(ledger, table, "y", request, demand, NAMES)
     assert len(judged) == 6
+    # Arrays of more columns are added up in another order.
+    ledger.set_inventory(Inventory("n1", tuple(Device(f"n1-{place}", "A10", 24_000) for place in range(9))))
+    table.update(ledger)
+    kinds.best(ledger, table, "y", request, demand, NAMES)
+    assert len(judged) == 9
+
+
+def test_a_kind_of_no_node_is_remembered_until_there_are_too_many_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_module, "KINDS_GONE_MAX", 4)
+    ledger, table, _, _ = cluster("usable")
+    table.update(ledger)
+    (idle,) = table.of_kind
+
+    def after(units: int) -> int:
+        ledger.assume(Holding("x", "n0", (Take("n0-0", units, 0),)))
+        table.update(ledger)
+        taken = table.kind["n0"]
+        ledger.release("x")
+        table.update(ledger)
+        assert table.kind["n0"] == idle
+        assert table.of_kind == {idle: set(NAMES)}
+        return taken
+
+    first = after(1)
+    assert after(1) == first
+    assert len({first, *(after(units) for units in range(2, 20))}) == 19
+    assert after(1) not in (first, idle)
