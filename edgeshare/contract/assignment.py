@@ -30,12 +30,24 @@ CONTAINER = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _KIND_OF = {kind.resource: kind.accelerator for kind in KINDS.values()}
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return content
+
+
+# Made once: that takes longer than what they are used for.
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+
+
 def parse_assignment(text: str) -> Assignment:
     """The annotation's value as data; raises InvalidRequest, in one line, for what says no devices, or not whose."""
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise _wrong(f"has more than {MAX_BYTES} bytes")
     try:
-        content = json.loads(text, object_pairs_hook=_unique)
+        content = _DECODER.decode(text)
     except (ValueError, RecursionError):
         raise _wrong(f"is no JSON: {text[:40]!r}") from None
     if not isinstance(content, dict) or not content:
@@ -58,7 +70,7 @@ def write_assignment(assignment: Assignment) -> str:
         for name, ids in containers.items():
             content.setdefault(name, {})[KINDS[accelerator].resource] = list(ids)
     short = {name: lists[GPU.resource] if lists.keys() == {GPU.resource} else lists for name, lists in content.items()}
-    return json.dumps(short, separators=(",", ":"), sort_keys=True)
+    return _ENCODER.encode(short)
 
 
 def assigned_devices(
@@ -73,13 +85,6 @@ def assigned_devices(
     if len(ids) != devices:
         raise _wrong(f"names {len(ids)} {kind.word}s for container {container}, whose {percent} units are of {devices}")
     return ids
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        raise ValueError("a name stands there twice")
-    return content
 
 
 def _container(name: str) -> str:

@@ -21,11 +21,11 @@ NODES = ("n0", "n1", "n2")
 MEMORY_MIB = {"small": 0, "T4": 1000, "A100": 4000}
 MODELS = st.sampled_from(tuple(MEMORY_MIB))
 GPUS = st.lists(st.tuples(MODELS, st.booleans()), max_size=4)
-PARTS = st.builds(Ask, st.just(1), st.integers(1, 99), st.sampled_from((0, 0, 1, 700, 2500)))
-WHOLE = st.builds(Ask, st.integers(1, 3), st.just(UNITS_PER_DEVICE), st.sampled_from((0, 0, 900)))
+PARTS = st.tuples(st.just(1), st.integers(1, 99), st.sampled_from((0, 0, 1, 700, 2500)))
+WHOLE = st.tuples(st.integers(1, 3), st.just(UNITS_PER_DEVICE), st.sampled_from((0, 0, 900)))
 REQUESTS = st.builds(
-    Request,
-    st.lists(PARTS | WHOLE, max_size=3).map(tuple),
+    lambda asks, cpu_milli, ram_mib, models: Request(tuple(Ask(*ask) for ask in asks), cpu_milli, ram_mib, models),
+    st.lists(PARTS | WHOLE, max_size=3),
     st.integers(0, 3000),
     st.integers(0, 300),
     st.frozensets(MODELS, max_size=2),

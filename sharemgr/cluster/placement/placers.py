@@ -2,7 +2,6 @@
 kind alone, and for a pod that asks for several kinds on the nodes that have room for all of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -134,7 +133,7 @@ class Placers:
             beside = self._of[part.kind].on(uid, part, node)
             if holding is None or beside is None:
                 return None
-            holding = replace(holding, takes=holding.takes + beside.takes)
+            holding = holding._replace(takes=holding.takes + beside.takes)
         return holding
 
     def with_room(self, request: Request, names: Sequence[str]) -> str | None:

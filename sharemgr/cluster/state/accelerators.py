@@ -84,8 +84,9 @@ def _node(name: str, status: _Status) -> AcceleratorNode:
     if len(set(ids)) != len(ids):
         raise InvalidRequest("names a device twice")
     kinds = {device.id: kind_of(device.kind) for device in status.devices}
+    models = {model: label_value(model) for model in {device.model for device in status.devices}}
     devices = tuple(
-        Device(each.id, label_value(each.model), each.memory_mib, each.healthy, kind.accelerator)
+        Device(each.id, models[each.model], each.memory_mib, each.healthy, kind.accelerator)
         for each in status.devices
         if (kind := kinds[each.id]) is not None
     )

@@ -1,6 +1,8 @@
 """What the containers of a pod ask for together, and which of them use the same devices one after the other."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Accelerator
@@ -18,9 +20,12 @@ from edgeshare.contract.units import (
 )
 from sharemgr.cluster.state.request import Ask
 
+KNOWN = 256
+"""Pods that ask for different things: those of a job ask for the same, and each is parsed when it asks and when it is
+bound."""
 
-@dataclass(frozen=True, slots=True)
-class Container:
+
+class Container(NamedTuple):
     """What one asks for of one kind of device."""
 
     name: str
@@ -38,13 +43,14 @@ class Container:
         return Ask(*parse_request_percent(self.percent), self.memory_mib, self.kind)
 
 
-def asks_of(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
+@lru_cache(KNOWN)
+def asks_of(every: tuple[Container, ...], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
     """What is asked of the devices of one kind, and for which containers: one ask for each container, and for the plain
     init containers before it, whose units it takes over; where the pod's containers are to be ``together``, one for
     all."""
     if together and every:
         _check_together(every)
-        groups = [every]
+        groups = [list(every)]
     else:
         groups = _handed_on(every)
     asks = [_ask(group) for group in groups]
@@ -61,7 +67,7 @@ def asks_of(every: list[Container], together: bool) -> tuple[tuple[Ask, ...], tu
     return tuple(asks), tuple(map(tuple, groups))
 
 
-def _words(every: list[Container]) -> str:
+def _words(every: Sequence[Container]) -> str:
     """What people call the devices that these ask for."""
     return f"{KINDS[every[0].kind].word}s"
 
@@ -80,7 +86,7 @@ def _ask(group: list[Container]) -> Ask:
     return Ask(*parse_request_percent(percent), memory_mib, group[0].kind)
 
 
-def _handed_on(every: list[Container]) -> list[list[Container]]:
+def _handed_on(every: Sequence[Container]) -> list[list[Container]]:
     """The containers, each with the plain init containers whose units it takes over."""
     groups: list[list[Container]] = [[]]
     for each in every:
@@ -105,7 +111,7 @@ def _leaves(each: Container, group: list[Container], groups: list[list[Container
     return group is not groups[-1] and group[-1].percent < each.percent
 
 
-def _check_together(every: list[Container]) -> None:
+def _check_together(every: Sequence[Container]) -> None:
     for each in every:
         if each.ask.is_whole:
             raise InvalidRequest(

@@ -1,7 +1,7 @@
 """What the API server tells, taken into the ledger: which pod is bound where with which devices, what each node has and
 lists. Nothing of it is believed further than it reaches; what contradicts itself is flagged."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from edgeshare.contract.accelerator_kind import KINDS
@@ -9,7 +9,7 @@ from edgeshare.contract.errors import InvalidRequest, NotFound
 from sharemgr.cluster.state.cores import Cores, Left, Offer
 from sharemgr.cluster.state.holdings import hold
 from sharemgr.cluster.state.ledger import Ledger
-from sharemgr.cluster.state.nodes import Inventory
+from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod
 from sharemgr.cluster.state.request import Holding, Request, Take
 
@@ -174,7 +174,7 @@ class Books:
         if told.fault:
             self.faults[name] = told.fault
         node = self.ledger.node(name)
-        before = node.inventory.devices if node is not None else None
+        is_new = node is None or node.inventory.devices != told.inventory.devices
         listed = dict(node.listed) if node is not None else {}
         self.ledger.set_inventory(self._with_cores(told.inventory))
         takes: dict[str, list[Take]] = {}
@@ -188,7 +188,7 @@ class Books:
         for uid in self._pods_on.get(name, ()):
             # Most of what is told is about one pod of many.
             as_before = uid in listed and listed[uid].takes == tuple(takes.get(uid, ()))
-            if before != told.inventory.devices or not (as_before or (uid not in takes and uid not in listed)):
+            if is_new or not (as_before or (uid not in takes and uid not in listed)):
                 self._hold(self._pods[uid])
 
     def node_gone(self, name: str) -> None:
@@ -218,12 +218,11 @@ class Books:
         left = self._left.on(inventory.node)
         if left is None or not inventory.devices:
             return Inventory(inventory.node, inventory.devices)
-        return replace(inventory, cpu_milli=left.cpu_milli, ram_mib=left.ram_mib)
+        return Inventory(inventory.node, inventory.devices, left.cpu_milli, left.ram_mib)
 
     def holding(self, pod: SharePod) -> Holding:
         """What a pod has by its assignment. Raises InvalidRequest where that says what cannot be."""
-        node = self.ledger.node(pod.node)
-        return hold(pod, node.inventory if node is not None else Inventory(pod.node, ()))
+        return hold(pod, self._devices(pod.node))
 
     def _hold(self, pod: SharePod) -> None:
         try:
@@ -252,8 +251,7 @@ class Books:
 
     def _missing(self, holding: Holding) -> list[str]:
         """The devices of these that the node does not tell of, where it tells of any."""
-        node = self.ledger.node(holding.node)
-        there = {device.id for device in node.inventory.devices} if node is not None else set()
+        there = self._devices(holding.node)
         return [
             f"{KINDS[take.kind].word} {take.device_id}"
             for take in holding.takes
@@ -263,11 +261,11 @@ class Books:
     def _check(self, pod: SharePod, holding: Holding) -> None:
         """Raises NotFound where the node gave it another device than its assignment says, or has that one as another
         kind of device: then what is listed is what it has."""
-        node = self.ledger.node(pod.node)
-        kinds = {take.device_id: take.kind for take in holding.takes}
-        for device in node.inventory.devices if node is not None else ():
-            if device.id in kinds and kinds[device.id] is not device.kind:
-                said, word = KINDS[kinds[device.id]].word, KINDS[device.kind].word
+        devices = self._devices(pod.node)
+        for take in holding.takes:
+            device = devices.get(take.device_id)
+            if device is not None and device.kind is not take.kind:
+                said, word = KINDS[take.kind].word, KINDS[device.kind].word
                 raise NotFound(f"its assignment has {device.id} as {said}, which is {word} of node {pod.node}")
         listed = self._listed(pod)
         if listed is not None:
@@ -278,6 +276,11 @@ class Books:
                     f"its assignment is of {', '.join(sorted(assigned)) or 'nothing'}, but it has a part of "
                     f"{', '.join(sorted(others))}"
                 )
+
+    def _devices(self, name: str) -> Mapping[str, Device]:
+        """Those that a node tells of, by their ids."""
+        node = self.ledger.node(name)
+        return {} if node is None else node.devices
 
     def _listed(self, pod: SharePod) -> Holding | None:
         node = self.ledger.node(pod.node)

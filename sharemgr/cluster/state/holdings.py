@@ -1,28 +1,32 @@
 """What a pod has by its assignment, and the assignment that gives it what was chosen for it."""
 
+from collections.abc import Mapping
+
 from edgeshare.contract.units import peak
-from sharemgr.cluster.state.nodes import Inventory
+from sharemgr.cluster.state.nodes import Device
 from sharemgr.cluster.state.pods import SharePod
 from sharemgr.cluster.state.request import Holding, Take
 
 
-def hold(pod: SharePod, inventory: Inventory) -> Holding:
-    """What a pod has by its assignment: of each device the most that those of an ask have at a time, who hand their
-    units on. Raises InvalidRequest where the assignment says what cannot be."""
-    totals_mib = {device.id: device.memory_mib for device in inventory.devices}
+def hold(pod: SharePod, devices: Mapping[str, Device]) -> Holding:
+    """What a pod has by its assignment, of its node's devices by their ids: of each the most that those of an ask have
+    at a time, who hand their units on. Raises InvalidRequest where the assignment says what cannot be."""
     takes: dict[str, Take] = {}
     for group in pod.assigned():
         kind = group[0][0].kind
         for device_id in {device_id: None for _, ids in group for device_id in ids}:
             here = [(each.ask, each.runs_along) for each, ids in group if device_id in ids]
-            total_mib = totals_mib.get(device_id, 0)
+            device = devices.get(device_id)
+            total_mib = 0 if device is None else device.memory_mib
             if len(here) == 1:  # of nearly all
                 units, memory_mib = here[0][0].units, here[0][0].needed_mib(total_mib)
             else:
                 units = peak((ask.units, along) for ask, along in here)
                 memory_mib = peak((ask.needed_mib(total_mib), along) for ask, along in here)
-            so_far = takes.get(device_id, Take(device_id, 0, 0, kind))
-            takes[device_id] = so_far.and_as_much(units, memory_mib)
+            so_far = takes.get(device_id)
+            takes[device_id] = (
+                Take(device_id, units, memory_mib, kind) if so_far is None else so_far.and_as_much(units, memory_mib)
+            )
     request = pod.request
     return Holding(
         pod.uid,

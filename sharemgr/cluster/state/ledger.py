@@ -217,10 +217,9 @@ def _check(holding: Holding) -> None:
 
 def _check_room(node: Node, holding: Holding) -> None:
     name = holding.node
-    devices = {device.id: device for device in node.inventory.devices}
     for take in _per_device(holding.takes):
         called = f"{KINDS[take.kind].word} {take.device_id}"
-        device = devices.get(take.device_id)
+        device = node.devices.get(take.device_id)
         if device is None or device.kind is not take.kind:
             raise NotFound(f"{called} is not on node {name}")
         if not device.healthy:

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state.request import Holding, Program
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """An accelerator as its node tells of it."""
 
     id: str
@@ -22,8 +22,7 @@ class Device:
     kind: Accelerator = Accelerator.GPU
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(NamedTuple):
     """What a node has. Processor time and RAM are what pods with devices may have of it, None where it is not known."""
 
     node: str
@@ -48,11 +47,13 @@ class Use:
 class Node:
     """One node: its inventory, and what pods hold of it."""
 
-    __slots__ = ("_of_kind", "cpu_milli", "inventory", "listed", "ram_mib", "use")
+    __slots__ = ("_of_kind", "cpu_milli", "devices", "inventory", "listed", "ram_mib", "use")
 
     def __init__(self, name: str) -> None:
         self.inventory = Inventory(name, ())
         """As it told last."""
+        self.devices: dict[str, Device] = {}
+        """Of these each by its id."""
         self._of_kind: dict[Accelerator, tuple[Device, ...]] = {}
         self.use: dict[str, Use] = {}
         """By device; one that has vanished stays while a pod holds units of it."""
@@ -65,6 +66,7 @@ class Node:
     def tells(self, inventory: Inventory) -> None:
         """What it has is this now."""
         if inventory.devices is not self.inventory.devices:
+            self.devices = {device.id: device for device in inventory.devices}
             self._of_kind = {}
             for device in inventory.devices:
                 self._of_kind[device.kind] = (*self.of(device.kind), device)

@@ -106,7 +106,13 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
     annotations, labels = (_mapping(metadata, key) for key in ("annotations", "labels"))
     namespace, version = _text(metadata, "namespace"), _text(metadata, "resourceVersion")
     priority = spec.get("priority")
-    known = SharePod(
+    request, fault = Request(()), ""
+    containers: tuple[tuple[Container, ...], ...] = ()
+    try:
+        request, containers = _request(namespace, spec, annotations, labels)
+    except InvalidRequest as error:
+        fault = str(error)
+    return SharePod(
         uid,
         namespace,
         name,
@@ -114,26 +120,33 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
         node=_text(spec, "nodeName"),
         priority=priority if isinstance(priority, int) else 0,
         is_over=is_over,
-        nominated=_text(status, "nominatedNodeName"),
+        request=request,
+        containers=containers,
         assignment=None if annotations.get(GPU_ASSIGNMENT) is None else str(annotations[GPU_ASSIGNMENT]),
+        nominated=_text(status, "nominatedNodeName"),
+        fault=fault,
     )
-    try:
-        every = list(_every_container(spec))
-        asks, containers = _asks(every, bool(labels.get(GPU_AFFINITY)))
-        cores = _cores(spec, every)
-        request = Request(
-            asks,
-            cores.cpu_milli,
-            cores.ram_mib,
-            models=_models(annotations.get(GPU_MODEL)),
-            affinity=f"{namespace}/{labels[GPU_AFFINITY]}" if labels.get(GPU_AFFINITY) else "",
-            exclusion=str(labels.get(GPU_EXCLUSION) or ""),
-            # No profiles are kept yet that a key could be of. What is no class is refused where it is served.
-            program=Program(latency=annotations.get(SHARE_CLASS) == LATENCY),
-        )
-    except InvalidRequest as error:
-        return replace(known, fault=str(error))
-    return replace(known, request=request, containers=containers)
+
+
+def _request(
+    namespace: str, spec: Mapping[str, Any], annotations: Mapping[str, Any], labels: Mapping[str, Any]
+) -> tuple[Request, tuple[tuple[Container, ...], ...]]:
+    """What a pod asks for, and for which containers."""
+    every = list(_every_container(spec))
+    affinity = labels.get(GPU_AFFINITY)
+    asks, containers = _asks(every, bool(affinity))
+    cores = _cores(spec, every)
+    request = Request(
+        asks,
+        cores.cpu_milli,
+        cores.ram_mib,
+        models=_models(annotations.get(GPU_MODEL)),
+        affinity=f"{namespace}/{affinity}" if affinity else "",
+        exclusion=str(labels.get(GPU_EXCLUSION) or ""),
+        # No profiles are kept yet that a key could be of. What is no class is refused where it is served.
+        program=Program(latency=annotations.get(SHARE_CLASS) == LATENCY),
+    )
+    return request, containers
 
 
 def _every_container(spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
@@ -166,7 +179,7 @@ def _asks(
     containers: tuple[tuple[Container, ...], ...] = ()
     for kind in KINDS.values():
         if kind.accelerator in asking:
-            more = asks_of(asking[kind.accelerator], together and kind.is_chosen_by_wish)
+            more = asks_of(tuple(asking[kind.accelerator]), together and kind.is_chosen_by_wish)
             asks, containers = asks + more[0], containers + more[1]
     return asks, containers
 
@@ -178,14 +191,19 @@ def _cores(spec: Mapping[str, Any], every: Sequence[tuple[Mapping[str, Any], boo
         (parse_cores(_mapping(_mapping(each, "resources"), "requests"), f"container {each.get('name')}"), runs_along)
         for each, runs_along in every
     ]
-    cpu_milli = peak((size.cpu_milli, runs_along) for size, runs_along in sizes)
-    ram_mib = peak((size.ram_mib, runs_along) for size, runs_along in sizes)
+    if len(sizes) == 1:  # of nearly all
+        cpu_milli, ram_mib = sizes[0][0].cpu_milli, sizes[0][0].ram_mib
+    else:
+        cpu_milli = peak((size.cpu_milli, runs_along) for size, runs_along in sizes)
+        ram_mib = peak((size.ram_mib, runs_along) for size, runs_along in sizes)
     of_all = _mapping(_mapping(spec, "resources"), "requests")
     if of_all:
         whole = parse_cores(of_all, "spec.resources")
         cpu_milli = whole.cpu_milli if "cpu" in of_all else cpu_milli
         ram_mib = whole.ram_mib if "memory" in of_all else ram_mib
-    return Cores(cpu_milli, ram_mib) + parse_cores(_mapping(spec, "overhead"), "spec.overhead")
+    overhead = _mapping(spec, "overhead")
+    cores = Cores(cpu_milli, ram_mib)
+    return cores + parse_cores(overhead, "spec.overhead") if overhead else cores
 
 
 def _container(kind: AcceleratorKind, name: str, limits: Mapping[str, Any], runs_along: bool) -> Container:

@@ -1,7 +1,7 @@
 """What a pod asks of a node, and what it was given."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Accelerator
@@ -11,8 +11,7 @@ ORDERS_MAX = 24
 """Of placing a pod's asks: all there are of four."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """Devices of one kind, of one container."""
 
     devices: int
@@ -20,7 +19,7 @@ class Ask:
     """Of each device, 1 to 100; below 100 only of one device."""
     memory_mib: int = 0
     """Of each device; 0: the same part of its memory as of its units."""
-    kind: Accelerator = field(default=Accelerator.GPU, hash=False)
+    kind: Accelerator = Accelerator.GPU
 
     @property
     def is_whole(self) -> bool:
@@ -32,8 +31,7 @@ class Ask:
         return self.memory_mib or default_memory_mib(total_mib, self.units)
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """What a pod runs, as far as it is known before it does."""
 
     key: str = ""
@@ -45,8 +43,7 @@ class Program:
 UNKNOWN = Program()
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """All that a pod asks for."""
 
     asks: tuple[Ask, ...]
@@ -86,7 +83,7 @@ class Request:
     def _of(self, kind: Accelerator) -> "Request":
         asks = tuple(ask for ask in self.asks if ask.kind is kind)
         if KINDS[kind].is_chosen_by_wish:
-            return replace(self, asks=asks)
+            return self._replace(asks=asks)
         return Request(asks, self.cpu_milli, self.ram_mib)
 
     def orders(self) -> Iterator[tuple[int, ...]]:
@@ -113,8 +110,7 @@ class Request:
             order[place + 1 :] = reversed(order[place + 1 :])
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(NamedTuple):
     """What a container has of one device."""
 
     device_id: str
@@ -127,8 +123,7 @@ class Take:
         return Take(self.device_id, self.units + units, self.memory_mib + memory_mib, self.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(NamedTuple):
     """What a pod has of its node."""
 
     uid: str
@@ -145,4 +140,4 @@ class Holding:
         """This holding with the affinity, exclusion and program of ``like``: a node that lists it knows of none."""
         if (self.affinity, self.exclusion, self.program) == (like.affinity, like.exclusion, like.program):
             return self
-        return replace(self, affinity=like.affinity, exclusion=like.exclusion, program=like.program)
+        return self._replace(affinity=like.affinity, exclusion=like.exclusion, program=like.program)

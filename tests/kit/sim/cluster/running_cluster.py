@@ -7,7 +7,6 @@ GPUs at 100 % arrival (seeds 42 to 44) where the assigner is told of nodes' core
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -30,7 +29,7 @@ class Cluster:
         self.free = {node.node: Cores(node.cpu_milli or 0, node.ram_mib or 0) for node in nodes}
         self._assigner = Assigner(POLICIES[DEFAULT], keeps_choice=True)
         self._assigner.nodes_listed(
-            [AcceleratorNode(replace(node, cpu_milli=None, ram_mib=None)) for node in nodes if node.devices]
+            [AcceleratorNode(node._replace(cpu_milli=None, ram_mib=None)) for node in nodes if node.devices]
         )
         if tells_cores:
             self._assigner.offers_listed([parse_offer(node_json(name, free)) for name, free in self.free.items()])

@@ -44,7 +44,7 @@ def test_a_latency_pod_goes_where_the_neighbours_kernels_are_short() -> None:
     assert cluster.goes(SERVES, policy="usable") == "a"
     assert cluster.goes(SERVES) == "b"
     # One that nobody waits for may as well be beside long kernels.
-    assert cluster.goes(replace(SERVES, latency=False)) == "a"
+    assert cluster.goes(SERVES._replace(latency=False)) == "a"
 
 
 def test_the_longest_kernel_of_all_who_are_there_counts() -> None:
@@ -54,7 +54,7 @@ def test_the_longest_kernel_of_all_who_are_there_counts() -> None:
 
 
 def test_long_kernels_go_where_no_latency_pod_waits_for_them() -> None:
-    cluster = Cluster(a="T4", b="T4").holds("a", SERVES).holds("b", replace(SERVES, latency=False))
+    cluster = Cluster(a="T4", b="T4").holds("a", SERVES).holds("b", SERVES._replace(latency=False))
     assert cluster.goes(TRAINS, policy="usable") == "a"
     assert cluster.goes(TRAINS) == "b"
     # Where it waits for as long already, it loses nothing by them.

@@ -22,13 +22,15 @@ from tests.kit.assigner.profiled import MODELS, RUNS, SERVES, TRAINS, a_run, pro
 
 PROGRAMS = st.builds(Program, st.sampled_from(["", *RUNS]), st.booleans())
 PARTS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(1, 60), PROGRAMS), max_size=12)
-ASKS = st.one_of(st.builds(Ask, st.just(1), st.integers(1, 99)), st.builds(Ask, st.integers(1, 3), st.just(100)))
+ASKS = st.one_of(
+    st.integers(1, 99).map(lambda units: Ask(1, units)), st.integers(1, 3).map(lambda devices: Ask(devices, 100))
+)
 REQUESTS = st.builds(
-    Request,
-    st.lists(ASKS, max_size=2).map(tuple),
-    cpu_milli=st.integers(0, 3000),
-    models=st.frozensets(st.sampled_from(MODELS)),
-    program=PROGRAMS,
+    lambda asks, cpu_milli, models, program: Request(tuple(asks), cpu_milli, models=models, program=program),
+    st.lists(ASKS, max_size=2),
+    st.integers(0, 3000),
+    st.frozensets(st.sampled_from(MODELS)),
+    PROGRAMS,
 )
 
 

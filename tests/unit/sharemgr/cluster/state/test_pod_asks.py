@@ -1,6 +1,5 @@
 """What a pod's containers ask for together."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,7 +56,7 @@ def test_a_container_asks_for_each_kind_of_device_by_itself_and_gpus_come_first(
 
 def test_a_request_parts_into_what_it_asks_of_each_kind() -> None:
     request = asking({GPU: "20", TPU: "100"}, {GPU: "30"}, affinity="a", exclusion="e").request
-    assert request.parts == (replace(request, asks=(Ask(1, 50),)), Request((Ask(1, 100, kind=EDGETPU),)))
+    assert request.parts == (request._replace(asks=(Ask(1, 50),)), Request((Ask(1, 100, kind=EDGETPU),)))
     assert [part.kind for part in request.parts] == [Accelerator.GPU, EDGETPU]
     of_gpus = asking({GPU: "20"}, affinity="a").request
     assert of_gpus.parts == (of_gpus,)
