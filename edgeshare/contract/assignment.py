@@ -9,6 +9,7 @@ trusts nothing: a right to write it can be given away.
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
@@ -23,6 +24,9 @@ Assignment = Mapping[Accelerator, Mapping[str, tuple[str, ...]]]
 MAX_BYTES = 16_384
 """Room for 16 containers of 16 GPUs and 16 EdgeTPUs each; all annotations of a pod together may have 256 KiB
 (apimachinery, api/validation)."""
+
+KNOWN = 256
+"""Annotations: each is read several times while its pod is bound and comes to its node, and seldom later."""
 
 CONTAINER = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """A DNS label: what the API server takes for a container's name."""
@@ -42,6 +46,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
+@lru_cache(KNOWN)
 def parse_assignment(text: str) -> Assignment:
     """The annotation's value as data; raises InvalidRequest, in one line, for what says no devices, or not whose."""
     if len(text.encode(errors="replace")) > MAX_BYTES:

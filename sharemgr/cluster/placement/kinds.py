@@ -21,8 +21,8 @@ SINGLY_MAX = 24
 """Kinds that are judged one after the other: arrays take 0.1 ms and little more for each, one by one 0.004 each."""
 
 NAMES_A_KIND = 8
-"""Where there are so many names for each kind of the table, it is faster to look for the best kinds among the names
-than for the kind of each."""
+"""Where there are so many names for each kind of the table, it is faster to look for the nodes of each kind among the
+names than for the kind of each name."""
 
 
 class _Asked(NamedTuple):
@@ -55,26 +55,21 @@ class Kinds:
         score; None where it fits none. kube-scheduler has found them to have the cores and RAM. The table is that of
         the ledger as it is now."""
         asked = self._by(demand, table, request)
-        kinds: Collection[int] = table.of_kind
-        if len(kinds) * NAMES_A_KIND > len(names):
-            kinds = {kind for kind in map(table.kind.get, names) if kind is not None}
+        kinds = _kinds_of(table, names)
         unknown = [kind for kind in kinds if kind not in asked.fits]
         if unknown:
             self._judge(ledger, table, request, demand, unknown, asked)
         scores = {kind: fit.score for kind in kinds if (fit := asked.fits[kind]) is not None}
-        while scores:
-            most = max(scores.values())
-            best = [kind for kind, score in scores.items() if score == most]
-            nodes = table.of_kind[best[0]] if len(best) == 1 else set().union(*(table.of_kind[kind] for kind in best))
-            name = next(filter(nodes.__contains__, names), None)
-            if name is not None:
-                node, fit = ledger.node(name), asked.fits[table.kind[name]]
-                assert node is not None, "the table was updated just now"
-                assert fit is not None, "its kind has a score"
-                return holding(node, uid, request, [fit.places]), most
-            for kind in best:
-                del scores[kind]
-        return None
+        if not scores:
+            return None
+        most = max(scores.values())
+        best = [kind for kind, score in scores.items() if score == most]
+        nodes = table.of_kind[best[0]] if len(best) == 1 else set().union(*(table.of_kind[kind] for kind in best))
+        name = next(filter(nodes.__contains__, names))
+        node, fit = ledger.node(name), asked.fits[table.kind[name]]
+        assert node is not None, "the table was updated just now"
+        assert fit is not None, "its kind has a score"
+        return holding(node, uid, request, [fit.places]), most
 
     def _by(self, demand: Demand, table: Table, request: Request) -> _Asked:
         """What that demand makes of the request, as far as it was asked."""
@@ -110,3 +105,11 @@ class Kinds:
         ranking = rank(ledger, table, request, self._policy, demand, rows, passed=True)
         for place, (row, score) in enumerate(zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)):
             fits[table.kind[table.nodes[row]]] = Fit(score, places_of(ranking, place)[0])
+
+
+def _kinds_of(table: Table, names: Sequence[str]) -> Collection[int]:
+    """The kinds of these nodes."""
+    if len(table.of_kind) * NAMES_A_KIND > len(names):
+        return {kind for kind in map(table.kind.get, names) if kind is not None}
+    there = set(names)
+    return [kind for kind, nodes in table.of_kind.items() if not nodes.isdisjoint(there)]
