@@ -3,6 +3,7 @@ the cores and the RAM beside them are enough for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,7 @@ ALMOST_NONE = 1e-9
 """Free units, instead of none, to divide by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A kind of request: that of one container, with its part of its pod's CPU."""
 
     ask: Ask
@@ -98,10 +98,11 @@ def weigh(shapes: Mapping[Shape, Seen], table: Table) -> Demand:
     most = max((shape.ask.devices for shape in shapes), default=1)
     size = (len(table.models), len(levels) + 1)
     plain, priced = (Worth(np.zeros((*size, UNITS_PER_DEVICE + 1)), np.zeros((*size, most + 1))) for _ in range(2))
+    level_of = {cpu_milli: place + 1 for place, cpu_milli in enumerate(levels.tolist())}
     free = _Free(table, levels)
     pods = sum(seen.pods for seen in shapes.values())
     for shape, seen in shapes.items():
-        level = int(np.searchsorted(levels, shape.cpu_milli)) + 1
+        level = level_of[shape.cpu_milli]
         fitting = _fitting(shape, table)
         part = seen.pods / pods
         price = free.units / max(free.usable_units(shape, level, fitting), units_of(shape))

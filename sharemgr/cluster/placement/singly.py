@@ -15,9 +15,7 @@ from sharemgr.cluster.state.request import Request
 GPUS_MAX = 8
 """Of a node. Where there are more, numpy adds up their numbers in another order than the one of their places."""
 
-
-NO_ROOM = -1
-"""MiB."""
+NO_ROOM = float("-inf")
 
 
 class Fit(NamedTuple):
@@ -120,8 +118,8 @@ class Judge:
         self._table = table
         self._request = request
         (self._ask,) = request.asks
-        self._needs: dict[Gpu, int] = {}
-        self._growths: dict[tuple[int, Gpu], float] = {}
+        self._growths: dict[int, dict[Gpu, float]] = {}
+        """By the level that cores reach afterwards."""
 
     def fit(self, kind: int, row: Row) -> Fit | None:
         """What the request gets on a node of that kind, whose row this is; None where it does not fit. kube-scheduler
@@ -131,51 +129,45 @@ class Judge:
         node = sums.node(kind, row, cpu_milli, ram_mib)
         if node.most_units < ask.units:
             return None
-        needs, gpus, idle = self._needs, node.gpus, len(node.idle)
+        cpu_milli, ram_mib = cpu_milli - request.cpu_milli, ram_mib - request.ram_mib
+        level = sums.level(cpu_milli)
+        growths = self._growths.setdefault(level, {})
+        gpus, idle = node.gpus, len(node.idle)
         places = []
         for place in node.idle if ask.is_whole else node.first.values():
-            need_mib = needs.get(gpus[place])
-            if need_mib is None:
-                need_mib = needs[gpus[place]] = self._need_mib(gpus[place])
-            if need_mib != NO_ROOM:
+            gpu = gpus[place]
+            if gpu not in growths:
+                growths[gpu] = self._growth(level, gpu)
+            if growths[gpu] != NO_ROOM:
                 places.append(place)
         if len(places) < ask.devices:
             return None
-        cpu_milli, ram_mib = cpu_milli - request.cpu_milli, ram_mib - request.ram_mib
-        level = sums.level(cpu_milli)
         gain = sums.worth(node, level) - node.worth
         stranded = sums.stranded(node.usable_units - ask.devices * ask.units, cpu_milli, ram_mib) - node.stranded
         best, score = -1, 0.0
         for place in places[:1] if ask.is_whole else places:
             gpu = gpus[place]
             idle_after = idle - (ask.devices if ask.is_whole else gpu.free_units == UNITS_PER_DEVICE)
-            growth = self._growth(level, gpu) + sums.of_idle.of(gpu.model, level, idle_after) + gain
+            growth = growths[gpu] + sums.of_idle.of(gpu.model, level, idle_after) + gain
             found = growth - stranded - TIE_UNITS * idle_after
             if best < 0 or found > score:
                 best, score = place, found
         return Fit(score, places[: ask.devices] if ask.is_whole else [best])
 
-    def _need_mib(self, gpu: Gpu) -> int:
-        """The memory that a part takes of a GPU; NO_ROOM: it may not be there."""
-        request, ask, table = self._request, self._ask, self._table
-        need_mib = ask.needed_mib(gpu.total_mib)
-        is_permitted = not request.models or table.models[gpu.model].name in request.models
-        is_permitted &= gpu.exclusion in (NOBODY, table.exclusions.get(request.exclusion, NOBODY))
-        return need_mib if is_permitted and gpu.free_units >= ask.units and gpu.free_mib >= need_mib else NO_ROOM
-
     def _growth(self, level: int, gpu: Gpu) -> float:
-        """By how much GPUs are worth more where as many like this are taken as are asked for; the node's cores reach
-        that level then."""
-        growth = self._growths.get((level, gpu))
-        if growth is None:
-            ask, of_gpu = self._ask, self._sums.of_gpu
-            left = 0
-            if not ask.is_whole:
-                need_mib = ask.needed_mib(gpu.total_mib)
-                left = max(_usable(gpu.free_units - ask.units, gpu.free_mib - need_mib, gpu.total_mib), 0)
-            worth = of_gpu.of(gpu.model, level, _usable(gpu.free_units, gpu.free_mib, gpu.total_mib))
-            growth = self._growths[level, gpu] = ask.devices * (of_gpu.of(gpu.model, level, left) - worth)
-        return growth
+        """By how much GPUs are worth more where as many like this are taken as are asked for; NO_ROOM where it may hold
+        no part, or has no room for one."""
+        request, ask, of_gpu = self._request, self._ask, self._sums.of_gpu
+        need_mib = ask.needed_mib(gpu.total_mib)
+        is_permitted = not request.models or self._table.models[gpu.model].name in request.models
+        is_permitted &= gpu.exclusion in (NOBODY, self._table.exclusions.get(request.exclusion, NOBODY))
+        if not is_permitted or gpu.free_units < ask.units or gpu.free_mib < need_mib:
+            return NO_ROOM
+        left = 0
+        if not ask.is_whole:
+            left = max(_usable(gpu.free_units - ask.units, gpu.free_mib - need_mib, gpu.total_mib), 0)
+        usable = _usable(gpu.free_units, gpu.free_mib, gpu.total_mib)
+        return ask.devices * (of_gpu.of(gpu.model, level, left) - of_gpu.of(gpu.model, level, usable))
 
 
 class _Worth:
