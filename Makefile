@@ -60,7 +60,7 @@ $(VENV)/.built: $(VENV)/.ready $(NATIVE)
 	@(cd simgpu && exec $(abspath $(PYTHON_IN_VENV)) setup.py -q build_ext --inplace) & simulated=$$!; \
 	$(VENV)/bin/pip install -q --disable-pip-version-check --no-build-isolation --no-deps -e . && wait $$simulated
 	@$(PYTHON_IN_VENV) tools/built.py keep . $(CACHE)/built
-	@touch $@
+	@touch -r build/.begun $@ # what was changed meanwhile is built the next time
 
 build: $(VENV)/.built
 

@@ -1,8 +1,10 @@
 """Builds what is native: in C the hook and its Python face; compiled from Python what grants slices. All else is in
 pyproject.toml; the simulated drivers are a project of their own (simgpu/)."""
 
+import os
 import sys
 import sysconfig
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar
@@ -69,6 +71,7 @@ class BuildNative(build_ext):
             hook.result()
 
     def _build_modules(self, root: Path) -> None:
+        begun_s = time.time()
         # Not before, as it takes a minute, and other commands need none of it.
         if not (self.inplace and is_compiled()):
             self.distribution.ext_modules += mypycify(COMPILED, group_name=COMPILED_GROUP, debug_level="0")
@@ -80,8 +83,8 @@ class BuildNative(build_ext):
             if not module.with_name(f"{module.name.partition('.')[0]}.py").exists():
                 module.unlink()
         for compiled in root.glob("*__mypyc.*.so"):
-            # Newer than its sources, also where these differ in comments alone.
-            compiled.touch()
+            # Newer than its sources, also where these differ in comments alone, but for one that was changed meanwhile.
+            os.utime(compiled, (begun_s, begun_s))
 
     def _build_hook(self, root: Path, inplace: bool) -> None:
         compile_plain(self, HOOK, root, None if inplace else zig(HERE_BUT_OLDER))

@@ -35,13 +35,18 @@ def found(tree: Path, patterns: Iterable[str]) -> list[str]:
     return sorted(str(path.relative_to(tree)) for path in paths)
 
 
+def sources(tree: Path) -> list[str]:
+    """What is compiled, and by what."""
+    patterns = [f"{each}/**/{kind}" for each in READ for kind in SOURCES if (tree / each).is_dir()]
+    return found(tree, [*READ, *patterns])
+
+
 def key(tree: Path) -> str:
     """Is another where a source is, or what compiles it."""
     compiler = [*shlex.split(os.environ.get("CC", "cc")), "-v"]
     said = subprocess.run(compiler, check=True, capture_output=True).stderr
     digest = hashlib.sha256(f"{sys.version} {platform.platform()} {os.environ.get('CFLAGS')}".encode() + said)
-    patterns = [f"{each}/**/{kind}" for each in READ for kind in SOURCES if (tree / each).is_dir()]
-    for name in found(tree, [*READ, *patterns]):
+    for name in sources(tree):
         text = (tree / name).read_bytes()
         digest.update(f"\0{name} {len(text)}\0".encode() + text)
     return digest.hexdigest()
@@ -62,10 +67,13 @@ def take(tree: Path, archive: Path) -> None:
 
 def keep(tree: Path, archive: Path) -> None:
     """Ends a build: keeps what was made of these sources, whole or not at all, and removes what was used least lately.
-    Nothing is kept where something stood there before, which may be of other sources."""
+    Nothing is kept where something stood there before, or a source was changed meanwhile: that may be of other sources.
+    """
     begun_ns = (tree / BEGUN).stat().st_mtime_ns
     made_names = found(tree, MADE)
     if archive.exists() or any((tree / name).lstat().st_mtime_ns < begun_ns for name in made_names):
+        return
+    if any((tree / name).lstat().st_mtime_ns > begun_ns for name in sources(tree)):
         return
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:

@@ -95,3 +95,15 @@ def test_what_was_used_least_lately_goes(built: ModuleType, tmp_path: Path) -> N
     assert len(list((tmp_path / "cache").iterdir())) == built.KEPT
     assert not make(built, tree(tmp_path / "first", "int a0;"), tmp_path / "cache")
     assert make(built, tree(tmp_path / "second", "int a1;"), tmp_path / "cache")
+
+
+def test_what_was_built_while_a_source_was_changed_is_not_kept(built: ModuleType, tmp_path: Path) -> None:
+    folder, cache = tree(tmp_path / "one"), tmp_path / "cache"
+    built.main(["take", str(folder), str(cache)])
+    begun_ns = (folder / built.BEGUN).stat().st_mtime_ns
+    build(folder)
+    source = folder / "simgpu/driver/a.c"
+    source.write_text("int b;")
+    os.utime(source, ns=(begun_ns + 1, begun_ns + 1))
+    built.main(["keep", str(folder), str(cache)])
+    assert make(built, tree(tmp_path / "two", "int b;"), cache)
