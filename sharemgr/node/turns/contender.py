@@ -129,13 +129,15 @@ class Contender(Standing):
             client.asked = True
             self.asking_clients += 1
 
-    def grant(self, number: int, begin_ns: int, now_ns: int, unheard_ns: int = 0) -> None:
-        """It is granted the device from a time on. ``unheard_ns``: what may have been used before, unreported."""
+    def grant(self, number: int, begin_ns: int, now_ns: int, runs_on: bool = False) -> None:
+        """It is granted the device from a time on. ``runs_on``: a drain of it was given up, so that what it used until
+        then may be reported later, and what it used before an earlier such grant still."""
+        unheard_ns, paid_ns = begin_ns - self.granted_ns - self.gpu_ns, max(0, self.charged_ns - self.gpu_ns)
+        self.unheard_ns = self.unheard_ns + unheard_ns if runs_on else 0
+        self.paid_ns = self.paid_ns + paid_ns if runs_on else 0
         self.granted_ns = begin_ns
         self.beside_ns = 0
-        self.paid_ns = max(0, self.charged_ns - self.gpu_ns) if unheard_ns else 0
         self.gpu_ns = self.charged_ns = 0
-        self.unheard_ns = unheard_ns
         self.grants += 1
         self.open(number, now_ns)
 

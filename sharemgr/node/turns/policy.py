@@ -67,9 +67,10 @@ nothing or less: until then V and one v are wrong by so much, which adds it to q
 
 Those whose turns are not long may be picked ahead of an earlier deadline: for each long turn until they have had their
 parts of it, by which they are behind, and one turn of each at least. So one whose turns are long waits for another long
-turn, and for as long again. By deadlines alone one would wait for all long ones: q is at most 4 L, and nothing is known of who comes for the
-first time, so that the deadlines of many are over at once, and none of their turns brings another one an earlier
-deadline; and with one turn of each in between, who is due more than that would get it at last, all at once.
+turn, and for as long again. By deadlines alone one would wait for all long ones: q is at most 4 L, and nothing is known
+of who comes for the first time, so that the deadlines of many are over at once, and none of their turns brings another
+one an earlier deadline; and with one turn of each in between, who is due more than that would get it at last, all at
+once.
 
 A kernel longer than K breaks the bound once; what it cost is owed and paid back, up to one window. Latency turns may
 begin with lag < 0 and lower the bound of the others by up to 2 r × 50 ms. Somebody who leaves with lag x and does not

@@ -26,7 +26,7 @@ class Overruns:
 
     def add(self, contender: Contender) -> None:
         """Its drain is waited for no more."""
-        for other in [each for each in self._running if not each.runs_on]:
+        for other in [each for each in self._running if each is not contender and not each.runs_on]:
             del self._running[other]
         if not self._running:
             self._used_ns = 0

@@ -73,6 +73,27 @@ def test_what_one_ran_on_is_its_also_where_turns_end_before_it_tells() -> None:
     assert held_ns(arbiter, "other") == pytest.approx(0, abs=MS)
 
 
+def test_what_one_ran_on_is_heard_also_after_several_grants() -> None:
+    arbiter = one_runs_on()
+    drains(arbiter, 0)
+    # It is called back, its drain is given up again, and the other one has the device in vain once more.
+    arbiter.request("one", 1, RAN_NS)
+    now_ns = RAN_NS
+    while arbiter.account("other", now_ns).grants < 2:
+        due_ns = arbiter.deadline_ns()
+        assert due_ns is not None
+        now_ns = due_ns
+        arbiter.tick(now_ns)
+        arbiter.request("one", 1, now_ns)
+    number = arbiter.contenders["other"].number
+    arbiter.tick(2 * RAN_NS)
+    arbiter.release("other", 1, number, 0, True, 2 * RAN_NS)
+    assert arbiter.account("one", 2 * RAN_NS).grants == 3
+    arbiter.release("one", 1, arbiter.contenders["one"].number, 2 * RAN_NS, True, 2 * RAN_NS)
+    assert arbiter.account("one", 2 * RAN_NS).gpu_ns == 2 * RAN_NS
+    assert held_ns(arbiter, "other") == pytest.approx(0, abs=MS)
+
+
 def test_no_more_is_taken_off_than_was_used_by_one_whose_drain_was_given_up() -> None:
     arbiter = one_runs_on()
     drains(arbiter, 0)
