@@ -8,11 +8,11 @@ from contextlib import suppress
 
 import pytest
 
-from edgeshare.contract.units import NS_PER_MS as MS
+from sharemgr.node.turns.settings import Settings
 from tests.kit.manager.testbed import Testbed, share
 from tests.kit.manager.wire_client import WireClient
 
-DRAIN_GRACE_NS = 100 * MS
+DRAIN_GRACE_NS = Settings().drain_grace_ns
 """How long the manager waits for one that does not drain."""
 
 
@@ -80,8 +80,8 @@ def test_one_that_is_killed_or_stopped_is_not_waited_for_as_one_that_only_gives_
     testbed: Testbed, two: tuple[str, str], holders: Holders
 ) -> None:
     waits_ns: dict[int, list[int]] = {0: [], signal.SIGSTOP: [], signal.SIGKILL: []}
-    # Of what ends the wait three times, the shortest: a machine has bad moments.
-    for number in (0, *[signal.SIGSTOP, signal.SIGKILL] * 3):
+    # Of what ends the wait five times, the shortest: a machine has bad moments.
+    for number in (0, *[signal.SIGSTOP, signal.SIGKILL] * 5):
         holder = holders.begin("one")
         with testbed.join("two") as other:
             sent_ns = time.monotonic_ns()
