@@ -257,8 +257,7 @@ class Slices(Grants):
             self.field.begin_turn(contender, begin_ns, self._slice_ns(contender), drains=self.device.ending is not None)
         if begin_ns == self._now_ns:
             contender.end_wait(begin_ns)
-        runs_on = any(client.given_up for client in contender.clients.values())
-        contender.grant(self._numbers.next(), begin_ns, self._now_ns, runs_on)
+        contender.grant(self._numbers.next(), begin_ns, self._now_ns, contender.runs_on)
         contender.before = self.device.ending
         contender.tat_ns = max(contender.tat_ns, begin_ns)
         self.device.contended = self.field.rivals.contend(contender, self._now_ns)
