@@ -19,7 +19,7 @@ from bench.hook import launch, memory, threads
 from bench.host import describe_host
 from bench.machine import floors
 from bench.measurement import FULL, QUICK, Bench, Measurement
-from bench.node import crowd, drains, faults, gaps, latency, shares, slices, usage
+from bench.node import attacks, crowd, drains, faults, gaps, latency, shares, slices, usage
 from bench.report import Row, as_markdown, as_table
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from simgpu.stage.other_load import OtherLoad
@@ -42,6 +42,7 @@ FIGURES = {
     "usage": usage.measurements,
     "gaps": gaps.measurements,
     "crowd": crowd.measurements,
+    "attacks": attacks.measurements,
     "placement": placement.measurements,
     "lending": lending.measurements,
     "assigner": cost.measurements,

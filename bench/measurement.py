@@ -58,6 +58,11 @@ class Effort:
     """Of that, what is not judged: the manager learns who leaves gaps, and the hook what kernels cost."""
     crowd_runs: int
     crowd_s: float
+    attack_runs: int
+    attack_s: float
+    """Length of a run beside hostile clients, from its second second on."""
+    flood_s: float
+    """For how long the assigner is asked beside each flood."""
     placement_seeds: int
     replay_runs: int
     assigner_runs: int
@@ -94,6 +99,9 @@ FULL = Effort(
     gaps_settle_s=2,
     crowd_runs=3,
     crowd_s=6.5,
+    attack_runs=3,
+    attack_s=5,
+    flood_s=5,
     placement_seeds=10,
     replay_runs=3,
     assigner_runs=5,
@@ -128,6 +136,9 @@ QUICK = Effort(
     gaps_settle_s=2,
     crowd_runs=1,
     crowd_s=4,
+    attack_runs=1,
+    attack_s=3,
+    flood_s=2,
     placement_seeds=1,
     replay_runs=1,
     assigner_runs=1,

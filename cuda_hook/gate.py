@@ -168,7 +168,8 @@ class SiblingsPage:
     def __init__(self) -> None:
         self.fd, self._map = _page("edgeshare-siblings")
         _seal(self.fd, _SEALS_SIZE | fcntl.F_SEAL_SEAL)
-        self._page: Any = ffi.cast("struct es_siblings_page *", ffi.from_buffer(self._map))
+        self._buffer = ffi.from_buffer(self._map)
+        self._page: Any = ffi.cast("struct es_siblings_page *", self._buffer)
         self._taken: set[int] = set()
         self._places = 0  # never less again: the sum over all would not tell what was done in one that went
         self._nameless = 0
@@ -194,10 +195,13 @@ class SiblingsPage:
         self._tell()
 
     def close(self) -> None:
-        """Closes the descriptor; the clients' own stay."""
+        """Closes the descriptors, its own and the mapping's; the clients' own stay. Who is gone afterwards tells nobody."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+            self._page = ffi.new("struct es_siblings_page *")
+            ffi.release(self._buffer)
+            self._map.close()
 
     def _tell(self) -> None:
         self._page.nameless = self._nameless

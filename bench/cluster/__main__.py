@@ -85,7 +85,7 @@ def main(counts: Sequence[int], pods_a_run: int, pairs: int, extender: str, choi
     host, load = describe_host(), OtherLoad()
     rows: list[Row] = []
     for count in counts:
-        settings = {
+        settings: dict[str, str | float] = {
             "nodes": count,
             "pods": pods_a_run,
             "extender": extender,

@@ -1,35 +1,34 @@
-"""Hostile clients of a manager, beside two programs that saturate the GPU."""
+"""Hostile clients of a manager."""
 
 import os
 import random
 import select
 import socket
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from itertools import cycle
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from itertools import count, cycle
 from pathlib import Path
 
 import grpc
 import pytest
 
 from cuda_hook import wire
-from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
-from edgeshare.v1.allocations_pb2 import Allocation
-from edgeshare.v1.status_pb2 import NodeStatus, WatchSharesRequest
+from edgeshare.contract.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, HOOK_SOCKET, STATUS_SOCKET
+from edgeshare.contract.units import MIB
+from edgeshare.v1.status_pb2 import WatchSharesRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
-from tests.kit.manager.busy import all_granted, burn
-from tests.kit.manager.testbed import MIB, Manager, Testbed, share
 from tests.kit.manager.wire_client import WireClient
 from tests.kit.processes.waiting import PATIENCE_S
 
 RECORDS = int(os.environ.get("EDGESHARE_ATTACK_RECORDS", "20000"))
-"""Of each attack that sends records."""
+"""Of each attack that sends records, unless it is said otherwise."""
 CONNECTIONS = int(os.environ.get("EDGESHARE_ATTACK_CONNECTIONS", "300"))
 """Of each attack that opens them."""
-CONFIG = "max_records_per_s: 2000\nmax_clients: 8\n"
-"""So little that an attack is more than that on a machine that is slow, too."""
-VICTIMS = {"60": 60, "20": 20}
+ASKING = 64
+"""Clients of one allocation that ask for memory that is refused."""
+ASKS_EACH_S = 0.02
+DRAIN_S = 0.095
 ATTACKERS = ("bad", "worse", "liar")
 """Several: one that kept the GPU owes it for a while, and is granted nothing."""
 PLAIN = wire.MemoryKind.PLAIN
@@ -53,16 +52,25 @@ def await_event(connection: socket.socket, event: int, most_s: float) -> None:
 class Attacker:
     """One hostile program, until it has done enough or the time is over."""
 
-    def __init__(self, testbed: Testbed, over: threading.Event) -> None:
-        self.testbed = testbed
+    def __init__(
+        self, runtime_dir: Path, over: threading.Event, records: int = RECORDS, allocation_id: str = "bad"
+    ) -> None:
+        """Of the manager there, and of that allocation where what it does names no other."""
+        self.runtime_dir = runtime_dir
         self.over = over
+        self.records = records
+        self.allocation_id = allocation_id
         self.sent = 0
         self._random = random.Random(1)
         self._clients: list[WireClient] = []
 
-    def joined(self, allocation_id: str = "bad") -> WireClient:
+    def socket_path(self, allocation_id: str) -> Path:
+        """Where clients of an allocation connect."""
+        return self.runtime_dir / CLIENTS_DIR / allocation_id / HOOK_SOCKET
+
+    def joined(self, allocation_id: str = "") -> WireClient:
         """A client that has said HELLO, as a good one does."""
-        client = WireClient(self.testbed.folder(allocation_id) / "hook.sock")
+        client = WireClient(self.socket_path(allocation_id or self.allocation_id))
         self._clients.append(client)
         client.join()
         return client
@@ -72,9 +80,9 @@ class Attacker:
         for client in self._clients:
             client.close()
 
-    def connections(self, allocation_id: str) -> Iterator[socket.socket]:
+    def connections(self) -> Iterator[socket.socket]:
         """One connection after the other, for as long as the attack lasts."""
-        path = str(self.testbed.folder(allocation_id) / "hook.sock")
+        path = str(self.socket_path(self.allocation_id))
         while not self.over.is_set():
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
                 connection.settimeout(0.2)
@@ -97,12 +105,24 @@ class Attacker:
             except ConnectionError:
                 return
 
+    def until(self, client: WireClient, holds: Callable[[], object]) -> bool:
+        """Waits until something is so of this client's gate; False where the attack is over before."""
+        while not holds():
+            if self.over.is_set():
+                return False
+            await_event(client.socket, select.POLLIN, 0.001)
+        return True
+
+    def granted(self, client: WireClient, before: int) -> int:
+        """The number of the grant that follows that one; 0 where the attack is over before."""
+        return client.number if self.until(client, lambda: client.number != before) else 0
+
     def malformed(self) -> None:
         """Packets that are none, several on each connection: the first one costs it."""
         packets = cycle(PACKETS.values())
-        for connection in self.connections("bad"):
+        for connection in self.connections():
             self.pour(connection, next(packets), 100)
-            if self.sent >= RECORDS:
+            if self.sent >= self.records:
                 return
 
     def stale(self) -> None:
@@ -116,7 +136,7 @@ class Attacker:
         ]
         for packet in cycle([wire.encode(record) for record in records]):
             self.pour(client.socket, packet, 100)
-            if self.sent >= RECORDS or self.over.is_set():
+            if self.sent >= self.records or self.over.is_set():
                 return
 
     def flood(self) -> None:
@@ -124,25 +144,22 @@ class Attacker:
         clients = [self.joined() for _ in range(4)]
         for client in cycle(clients):
             self.pour(client.socket, wire.encode(wire.Request()), 250)
-            if self.sent >= RECORDS or self.over.is_set():
+            if self.sent >= self.records or self.over.is_set():
                 return
 
     def deaf(self) -> None:
         """Asks and never reads the answers."""
         client = self.joined()
-        self.pour(client.socket, wire.encode(wire.MemoryQuery(1, 0)), RECORDS)
+        self.pour(client.socket, wire.encode(wire.MemoryQuery(1, 0)), self.records)
 
     def keeps(self) -> None:
         """Takes a slice and gives it back only by hanging up, to take the next one."""
         while not self.over.is_set():
-            with WireClient(self.testbed.folder("worse") / "hook.sock") as client:
+            with WireClient(self.socket_path("worse")) as client:
                 client.join()
                 client.request()
-                while not client.number and not self.over.is_set():
-                    await_event(client.socket, select.POLLIN, 0.001)
-                while client.held and not self.over.is_set():
-                    await_event(client.socket, select.POLLIN, 0.01)
-                self.over.wait(0.3)
+                if self.granted(client, 0) and self.until(client, lambda: not client.held):
+                    self.over.wait(0.3)
 
     def lies(self) -> None:
         """Claims a century of GPU time, or none, and to be done in a century."""
@@ -153,18 +170,42 @@ class Attacker:
             client.hint((1 << 64) - 1)
             client.request()
             # Of a grant that was called back before it was seen it lies, too.
-            while client.number == number:
-                if self.over.is_set():
-                    return
-                await_event(client.socket, select.POLLIN, 0.001)
-            number = client.number
+            number = self.granted(client, number)
+            if not number:
+                return
             client.send(wire.Usage(number, gpu_ns))
             client.send(wire.Draining(number, 1 << 61))
             client.release(number, gpu_ns)
 
+    def drains(self) -> None:
+        """Says when it is called back that it is done in a century, and is after a tenth of a second."""
+        client = self.joined()
+        number = 0
+        while not self.over.is_set():
+            client.request()
+            number = self.granted(client, number)
+            if not number or not self.until(client, lambda: not client.held):
+                return
+            client.send(wire.Draining(number, 1 << 61))
+            self.over.wait(DRAIN_S)
+            client.release(number)
+
+    def asks_for_memory(self) -> None:
+        """Has many clients that ask again and again for more than there is."""
+        clients = [self.joined() for _ in range(ASKING)]
+        for number in count(1):
+            for client in clients:
+                client.send(wire.Reserve(number, 1 << 50, 0, PLAIN))
+                self.sent += 1
+                with suppress(BlockingIOError):
+                    while client.socket.recv(wire.RECORD_BYTES_MAX, socket.MSG_DONTWAIT):
+                        pass
+            if self.over.wait(ASKS_EACH_S):
+                return
+
     def lies_about_memory(self) -> None:
         """Frees what it never had."""
-        for connection in self.connections("bad"):
+        for connection in self.connections():
             # Where too many are there already, it is sent away before it has said all.
             with suppress(TimeoutError, ConnectionError):
                 for record in (wire.Hello(1, 1, wire.Accelerator.GPU), wire.Freed(MIB, 0, PLAIN)):
@@ -175,20 +216,20 @@ class Attacker:
     def crowd(self) -> None:
         """Connections that say nothing, to two allocations, kept open."""
         with ExitStack() as stack:
-            for count in range(CONNECTIONS):
+            for each in range(CONNECTIONS):
                 if self.over.is_set():
                     break
                 connection = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
                 connection.settimeout(0.1)
                 with suppress(TimeoutError, BlockingIOError):
-                    connection.connect(str(self.testbed.folder(ATTACKERS[count % 2]) / "hook.sock"))
+                    connection.connect(str(self.socket_path(ATTACKERS[each % 2])))
                 self.sent += 1
             self.over.wait(PATIENCE_S)
 
     def half_closes(self) -> None:
         """Shuts one direction and stays."""
         kept = []
-        for connection, how in zip(self.connections("bad"), cycle((socket.SHUT_WR, socket.SHUT_RD)), strict=False):
+        for connection, how in zip(self.connections(), cycle((socket.SHUT_WR, socket.SHUT_RD)), strict=False):
             # As above.
             with suppress(TimeoutError, ConnectionError):
                 connection.send(wire.encode(wire.Hello(1, 1, wire.Accelerator.GPU)))
@@ -207,11 +248,11 @@ class Attacker:
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0" * 1000,
             b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 1000,
         )
-        address = f"unix:{self.testbed.runtime_dir / STATUS_SOCKET}"
+        address = f"unix:{self.runtime_dir / STATUS_SOCKET}"
         with (
             grpc.insecure_channel(address) as unread,
             grpc.insecure_channel(
-                f"unix:{self.testbed.runtime_dir / ALLOCATIONS_SOCKET}", (("grpc.max_send_message_length", -1),)
+                f"unix:{self.runtime_dir / ALLOCATIONS_SOCKET}", (("grpc.max_send_message_length", -1),)
             ) as huge,
         ):
             streams = [
@@ -223,7 +264,7 @@ class Attacker:
                     for noise in noises:
                         with socket.socket(socket.AF_UNIX) as connection, suppress(ConnectionError, TimeoutError):
                             connection.settimeout(0.2)
-                            connection.connect(str(self.testbed.runtime_dir / name))
+                            connection.connect(str(self.runtime_dir / name))
                             connection.sendall(noise)
                 with pytest.raises(grpc.RpcError):
                     call(bytes(8 * MIB), timeout=PATIENCE_S)
@@ -232,66 +273,18 @@ class Attacker:
                 stream.cancel()  # type: ignore[no-untyped-call]
 
 
-class Scene:
-    """A manager, two programs with a share, and allocations of those who mean no good."""
-
-    def __init__(self, testbed: Testbed, manager: Manager) -> None:
-        self.testbed = testbed
-        self.manager = manager
-
-    def offences(self, status: NodeStatus) -> dict[str, int]:
-        """Those of all attackers, so far."""
-        told = [share(status, name).offences for name in ATTACKERS]
-        return {kind: sum(each[kind] for each in told) for kind in told[0]}
-
-    def counted(self, kinds: Collection[str], before: Mapping[str, int], status: NodeStatus) -> bool:
-        """Whether there were more of each of these since then."""
-        now = self.offences(status)
-        return all(now[kind] > before[kind] for kind in kinds)
-
-    def rss_mib(self) -> float:
-        """The manager's memory."""
-        text = Path(f"/proc/{self.manager.process.pid}/status").read_text()
-        return int(text.partition("VmRSS:")[2].split()[0]) / 1024
-
-    def descriptors(self) -> int:
-        """How many the manager has open."""
-        return len(list(Path(f"/proc/{self.manager.process.pid}/fd").iterdir()))
-
-    @contextmanager
-    def under(self, act: Callable[[Attacker], None]) -> Iterator[Attacker]:
-        """While somebody attacks."""
-        over = threading.Event()
-        attacker = Attacker(self.testbed, over)
-        failures: list[BaseException] = []
-
-        def run() -> None:
-            try:
-                act(attacker)
-            except BaseException as error:
-                failures.append(error)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield attacker
-        finally:
-            over.set()
-            thread.join(PATIENCE_S)
-            attacker.close()
-        assert not failures, failures
-
-
-@contextmanager
-def a_scene(testbed: Testbed) -> Iterator[Scene]:
-    manager = testbed.manager(CONFIG)
-    with testbed.calls() as calls:
-        held = []
-        for name in ATTACKERS:
-            wanted = Allocation(id=name, device_ids=testbed.uuids[:1], request_percent=6, memory_mib=100)
-            held.append(calls.hold(wanted, wait_for_manager=False))
-            next(held[-1])
-        for name, percent in VICTIMS.items():
-            burn(testbed, name, "--kernel-us", "1000", percent=percent)
-        testbed.until(all_granted(len(VICTIMS)))
-        yield Scene(testbed, manager)
+ACTS: dict[str, Callable[[Attacker], None]] = {
+    "malformed records": Attacker.malformed,
+    "stale records": Attacker.stale,
+    "a flood": Attacker.flood,
+    "unread answers": Attacker.deaf,
+    "slices that are kept": Attacker.keeps,
+    "long drains": Attacker.drains,
+    "lies about usage": Attacker.lies,
+    "lies about memory": Attacker.lies_about_memory,
+    "memory that is refused": Attacker.asks_for_memory,
+    "connections": Attacker.crowd,
+    "half-closed sockets": Attacker.half_closes,
+    "noise on the gRPC sockets": Attacker.babbles,
+}
+"""What each of them is called."""

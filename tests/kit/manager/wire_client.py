@@ -39,10 +39,12 @@ class WireClient:
         self.welcomed()
 
     def welcomed(self) -> None:
-        """Waits for the answer to HELLO, and takes the pages that come with it."""
+        """Waits for the answer to HELLO, and takes the pages that come with it. Raises ConnectionRefusedError where it
+        is another one."""
         packet, fds, _, _ = socket.recv_fds(self.socket, wire.RECORD_BYTES_MAX, 3)
         answer = wire.parse_answer(packet)
-        assert isinstance(answer, wire.Welcome), answer
+        if not isinstance(answer, wire.Welcome):
+            raise ConnectionRefusedError(str(answer))
         self.welcome = answer
         self._map = mmap.mmap(fds[0], lib.ES_PAGE_BYTES, prot=mmap.PROT_READ)
         self._hints = mmap.mmap(fds[1], lib.ES_PAGE_BYTES)

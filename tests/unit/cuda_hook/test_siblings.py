@@ -1,6 +1,7 @@
 """The page in which the processes of one allocation say that they use the device."""
 
 import mmap
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -72,3 +73,13 @@ def test_what_a_client_writes_leads_nobody_out_of_the_page(page: SiblingsPage, m
     assert lib.es_siblings_seen(mapped, one) % 2 == 0
     other = page.take(writes=True)
     assert mapped.places == other + 1
+
+
+def test_nothing_is_open_of_a_closed_one_though_somebody_has_it_and_who_leaves_then_harms_nothing() -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    made = SiblingsPage()
+    place = made.take(writes=True)
+    made.close()
+    assert set(os.listdir("/proc/self/fd")) == before
+    made.give(place)
+    made.close()
