@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench.assigner import cost
+from bench.assigner import cost, floods
 from bench.cluster import lending, placement
 from bench.hook import launch, memory, threads
 from bench.host import describe_host
@@ -46,6 +46,7 @@ FIGURES = {
     "placement": placement.measurements,
     "lending": lending.measurements,
     "assigner": cost.measurements,
+    "floods": floods.measurements,
 }
 
 

@@ -61,8 +61,9 @@ class Effort:
     attack_runs: int
     attack_s: float
     """Length of a run beside hostile clients, from its second second on."""
+    flood_runs: int
     flood_s: float
-    """For how long the assigner is asked beside each flood."""
+    """For how long the assigner is asked beside a flood."""
     placement_seeds: int
     replay_runs: int
     assigner_runs: int
@@ -101,7 +102,8 @@ FULL = Effort(
     crowd_s=6.5,
     attack_runs=3,
     attack_s=5,
-    flood_s=5,
+    flood_runs=3,
+    flood_s=4,
     placement_seeds=10,
     replay_runs=3,
     assigner_runs=5,
@@ -138,6 +140,7 @@ QUICK = Effort(
     crowd_s=4,
     attack_runs=1,
     attack_s=3,
+    flood_runs=1,
     flood_s=2,
     placement_seeds=1,
     replay_runs=1,

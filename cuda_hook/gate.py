@@ -195,7 +195,7 @@ class SiblingsPage:
         self._tell()
 
     def close(self) -> None:
-        """Closes the descriptors, its own and the mapping's; the clients' own stay. Who is gone afterwards tells nobody."""
+        """Closes its descriptors and the mapping; the clients' own stay. Who leaves after that tells nobody."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,15 +13,23 @@ from edgeshare.contract.errors import Unavailable
 
 
 @asynccontextmanager
-async def assigning(folder: Path, api_url: str, certificate: Path) -> AsyncIterator[tuple[str, int]]:
-    """The real one, as it is installed beside a kube-scheduler: its URL and its process."""
+async def assigning(
+    folder: Path, api_url: str, certificate: Path, tls: Mapping[str, object] | None = None
+) -> AsyncIterator[tuple[str, int]]:
+    """The real one, as it is installed beside a kube-scheduler, without TLS where that is of its pod: its URL and its
+    process."""
     kubeconfig = {
         "clusters": [{"name": "c", "cluster": {"server": api_url, "certificate-authority": str(certificate)}}],
         "users": [{"name": "u", "user": {"token": "a.service-account.token" * 40}}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "x",
     }
-    config = {"address": "127.0.0.1:0", "choice": "filter", "kubeconfig": str(folder / "kubeconfig")}
+    config: dict[str, object] = {
+        "address": "127.0.0.1:0",
+        "choice": "filter",
+        "kubeconfig": str(folder / "kubeconfig"),
+        "tls": tls,
+    }
     for name, content in (("kubeconfig", kubeconfig), ("assigner.yaml", config)):
         (folder / name).write_text(yaml.safe_dump(content))
     with (folder / "assigner.log").open("w") as log:

@@ -114,7 +114,7 @@ def beside(laboratory: Laboratory, name: str, seconds: float) -> Suffered:
     answered_ms: list[float] = []
     with ExitStack() as stack:
         hold(laboratory, {*ids, *ATTACKERS}, stack)
-        argv = [sys.executable, "-m", "bench.node.hostile", str(laboratory.stage.runtime_dir), act, *ids]
+        argv = [sys.executable, "-m", "bench.node.hostile_clients", str(laboratory.stage.runtime_dir), act, *ids]
 
         def attacked(programs: dict[str, Program], begin_ns: int) -> None:
             with laboratory.started("hostile", argv, {}) as hostile:

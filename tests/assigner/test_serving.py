@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import pytest
 
 from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.log_limit import SAID_EVERY_NS
 from sharemgr.cluster.server.serving import BODY_BYTES_MAX, Server
 from tests.kit.assigner.connection import Connection
 
@@ -86,6 +87,24 @@ async def test_a_connection_is_kept_whatever_is_answered(url: str, verbs: Verbs,
 
 async def test_a_refusal_is_told_with_its_reason(url: str, client: Connection) -> None:
     assert await client.ask("/prioritize", b"x") == (400, "x is no message\n")
+
+
+async def test_who_asks_in_vain_again_and_again_is_told_each_time_and_the_log_now_and_then(
+    verbs: Verbs, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_ns = 0
+    server = Server("127.0.0.1:0", (), lambda: verbs.by_name, verbs.answered, lambda kind: None, lambda: now_ns)
+    async with server.running(None) as url:
+        with Connection(url) as client:
+            for verb, status in (("prioritize", 400), ("preempt", 500)) * 3:
+                assert (await client.ask(f"/{verb}", b"x"))[0] == status
+            now_ns = SAID_EVERY_NS
+            await client.ask("/prioritize", b"y")
+    assert caplog.messages == [
+        "prioritize refused: x is no message",
+        "preempt failed",
+        "prioritize refused: y is no message (2 more since the last such line)",
+    ]
 
 
 async def test_an_unexpected_error_is_logged_and_the_next_request_answered(

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -13,6 +14,7 @@ from time import monotonic_ns
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.kube.parts import write
+from edgeshare.log_limit import LogLimit
 from sharemgr.cluster.server import http1, http2
 from sharemgr.cluster.server.accepting import Door, Telling
 from sharemgr.cluster.server.answers import Answer, Asked
@@ -65,6 +67,8 @@ class Server:
         self.bodies = Bodies()
         """What is kept of requests, of all connections."""
         self._door = Door(self._refusal, self._speaking, Endings(ended, now_ns))
+        self._now_ns = now_ns
+        self._limits: defaultdict[tuple[str, HTTPStatus], LogLimit] = defaultdict(LogLimit)
 
     @asynccontextmanager
     async def running(self, context: ssl.SSLContext | None) -> AsyncIterator[str]:
@@ -123,14 +127,20 @@ class Server:
             found = await self._answering()[verb](body)
             return Answer(HTTPStatus.OK, "application/json", write(found))
         except InvalidRequest as error:
-            logger.warning("%s refused: %s", verb, error)
+            if (more := self._more(verb, HTTPStatus.BAD_REQUEST)) is not None:
+                logger.warning("%s refused: %s%s", verb, error, more)
             return _text(HTTPStatus.BAD_REQUEST, str(error))
         except Unavailable as error:
             # Another replica leads: a Service would not lead there while this connection is kept.
             return replace(_text(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), is_last=True)
         except Exception:
-            logger.exception("%s failed", verb)
+            if (more := self._more(verb, HTTPStatus.INTERNAL_SERVER_ERROR)) is not None:
+                logger.exception("%s failed%s", verb, more)
             return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{verb} failed: the assigner's log says why")
+
+    def _more(self, verb: str, status: HTTPStatus) -> str | None:
+        """What a line of such an answer ends with; None: it goes unsaid, as whoever may ask may ask again and again."""
+        return self._limits[verb, status].ending(self._now_ns())
 
     def _refusal(self, certificate: Mapping[str, object]) -> str:
         """Why who shows it is not let in; empty where it is, and then it is noted until when it holds."""

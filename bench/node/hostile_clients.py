@@ -1,5 +1,5 @@
-"""``python -m bench.node.hostile RUNTIME_DIR ATTACK ALLOCATION…``: attacks a node's manager over these allocations, all
-at once and again and again, until it is told to end."""
+"""``python -m bench.node.hostile_clients RUNTIME_DIR ATTACK ALLOCATION…``: attacks a node's manager over these
+allocations, all at once and again and again, until it is told to end."""
 
 import signal
 import sys
