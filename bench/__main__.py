@@ -20,13 +20,14 @@ from bench.host import describe_host
 from bench.machine import floors
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.node import attacks, crowd, drains, faults, gaps, latency, shares, slices, usage
+from bench.page import first_picture
 from bench.report import Row, as_markdown, as_table
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from simgpu.stage.other_load import OtherLoad
 
 NOTE = (
     "Figures are from a simulated driver: GPU time is what the simulated GPU executed, host time is this "
-    "machine's. Each is the median of its runs. Placement and lending are without a driver."
+    "machine's. Each is the median of its runs. Placement, lending, the assigner and the page are without a driver."
 )
 
 FIGURES = {
@@ -47,6 +48,7 @@ FIGURES = {
     "lending": lending.measurements,
     "assigner": cost.measurements,
     "floods": floods.measurements,
+    "page": first_picture.measurements,
 }
 
 

@@ -69,6 +69,9 @@ class Effort:
     assigner_runs: int
     assigner_pods: int
     """That go through each phase of a run."""
+    page_runs: int
+    page_idle_s: float
+    """For how long the page is served to nobody."""
 
 
 FULL = Effort(
@@ -108,6 +111,8 @@ FULL = Effort(
     replay_runs=3,
     assigner_runs=5,
     assigner_pods=600,
+    page_runs=5,
+    page_idle_s=60,
 )
 QUICK = Effort(
     floor_runs=1,
@@ -146,6 +151,8 @@ QUICK = Effort(
     replay_runs=1,
     assigner_runs=1,
     assigner_pods=400,
+    page_runs=2,
+    page_idle_s=10,
 )
 
 

@@ -1,14 +1,14 @@
-"""A stand-in for the API server: what the assigner lists and watches, and Bindings."""
+"""A stand-in for the API server: what is listed and watched of pods, nodes and their devices, and Bindings."""
 
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from bench.assigner.objects import NAMESPACE, Json, Pod, accelerators, node
+from bench.assigner.objects import NAMESPACE, Json, Pod, node
 from edgeshare.contract.names import ACCELERATOR_NODES, GPU_ASSIGNMENT
 
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
@@ -16,15 +16,10 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 
 
 class ApiServer:
-    """Its nodes, and who watches what."""
+    """What there is to begin with, and who watches what."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        names = list(names)
-        self._lists: dict[str, list[Json]] = {
-            PODS: [],
-            NODES: [node(name) for name in names],
-            ACCELERATOR_NODES: [accelerators(name, 1, ()) for name in names],
-        }
+    def __init__(self, nodes: list[Json], accelerator_nodes: list[Json]) -> None:
+        self._lists = {PODS: list[Json](), NODES: nodes, ACCELERATOR_NODES: accelerator_nodes}
         self._watches: dict[str, web.StreamResponse] = {}
         self.waiting: dict[str, Pod] = {}
         """Pods that may be bound, by name."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.assigner.api_server import ApiServer
 from bench.assigner.loop import Loop, Phase
-from bench.assigner.objects import pods
+from bench.assigner.objects import accelerators, node, pods
 from bench.assigner.process import assigning, make_certificate
 from bench.assigner.scheduler import scheduling
 from bench.host import cpu_seconds
@@ -62,7 +62,7 @@ def measure(runs: int, count: int, bench: Bench) -> list[Row]:
 async def _measure(folder: Path, runs: int, count: int) -> tuple[list[list[Taken]], int]:
     """Of each run what each phase took; and how many Bindings were refused."""
     names = [f"node-{number:05d}" for number in range(NODES)]
-    server = ApiServer(names)
+    server = ApiServer([node(name) for name in names], [accelerators(name, 1, ()) for name in names])
     certificate, key = make_certificate(folder)
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(certificate, key)

@@ -1,9 +1,9 @@
-"""The assigner that is measured: a process of its own."""
+"""What is measured, as a process of its own: the assigner, and other commands that ask an API server."""
 
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,41 +18,49 @@ async def assigning(
 ) -> AsyncIterator[tuple[str, int]]:
     """The real one, as it is installed beside a kube-scheduler, without TLS where that is of its pod: its URL and its
     process."""
+    config: dict[str, object] = {
+        "address": "127.0.0.1:0",
+        "choice": "filter",
+        "kubeconfig": str(write_kubeconfig(folder, api_url, certificate)),
+        "tls": tls,
+    }
+    (folder / "assigner.yaml").write_text(yaml.safe_dump(config))
+    words = ("sharemgr", "cluster", f"--config={folder / 'assigner.yaml'}")
+    async with command(words, folder / "assigner.log", "ready, ") as (said, pid):
+        yield said.rpartition(" ")[2], pid
+
+
+@asynccontextmanager
+async def command(words: Sequence[str], log: Path, says: str) -> AsyncIterator[tuple[str, int]]:
+    """A command of ours that runs meanwhile: its first line, which has to have these words, and its process. Raises
+    Unavailable."""
+    with log.open("w") as errors:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "edgeshare.cli", *words), stdout=subprocess.PIPE, stderr=errors
+        )
+    try:
+        assert process.stdout is not None
+        said = (await process.stdout.readline()).decode().strip()
+        if says not in said:
+            raise Unavailable(f"edgeshare {words[0]} does not start: {(await asyncio.to_thread(log.read_text))[-500:]}")
+        yield said, process.pid
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+def write_kubeconfig(folder: Path, api_url: str, certificate: Path) -> Path:
+    """The file by which the API server is reached, with a token as long as a service account's."""
     kubeconfig = {
         "clusters": [{"name": "c", "cluster": {"server": api_url, "certificate-authority": str(certificate)}}],
         "users": [{"name": "u", "user": {"token": "a.service-account.token" * 40}}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "x",
     }
-    config: dict[str, object] = {
-        "address": "127.0.0.1:0",
-        "choice": "filter",
-        "kubeconfig": str(folder / "kubeconfig"),
-        "tls": tls,
-    }
-    for name, content in (("kubeconfig", kubeconfig), ("assigner.yaml", config)):
-        (folder / name).write_text(yaml.safe_dump(content))
-    with (folder / "assigner.log").open("w") as log:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "edgeshare.cli",
-            "sharemgr",
-            "cluster",
-            f"--config={folder / 'assigner.yaml'}",
-            stdout=subprocess.PIPE,
-            stderr=log,
-        )
-    try:
-        assert process.stdout is not None
-        said = (await process.stdout.readline()).decode()
-        if "ready, " not in said:
-            raise Unavailable(f"the assigner does not start: {(folder / 'assigner.log').read_text()[-500:]}")
-        yield said.rpartition(" ")[2].strip(), process.pid
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(kubeconfig))
+    return path
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:
