@@ -194,3 +194,27 @@ async def test_the_page_shows_use_a_stale_node_and_a_service_that_is_away(
                 await asked.replica.end(signal.SIGKILL)
                 told, _ = await asyncio.to_thread(first, lambda told, _: told["stale"])
                 assert told["stale"].startswith(f"--cluster-status {asked.address}: ")
+
+
+async def test_the_page_is_served_to_who_may_know_and_to_nobody_else(
+    world: World, replicas: Replicas, tmp_path: Path
+) -> None:
+    own = world.namespace
+    with node(world, own, [(own, "web")]):
+        asked = await world.serve(replicas)
+        everybody = world.of_all("all")
+        await asked.until(everybody, complete(own))
+        words = ("top", "--web", "--listen=127.0.0.1:0")
+        unknown, few = "the API server does not know this token", "may not list the pods of all namespaces"
+        cases = {"nonsense": unknown, world.token("nobody"): few, world.of_one_namespace("one", own): few}
+        for token, said in cases.items():
+            told = await run(*words, *options(world, asked, token, tmp_path))
+            assert (told.returncode, told.stdout) == (1, ""), said
+            (line,) = told.stderr.splitlines()
+            assert said in line
+        async with started(*words, *options(world, asked, everybody, tmp_path)) as top:
+            found = re.search(r"http://\S+/", (await top.readline()).decode())
+            assert found
+            for path in ("", "events"):
+                with await asyncio.to_thread(urlopen, f"{found[0]}{path}", timeout=SAFETY_S) as answer:
+                    assert answer.status == 200

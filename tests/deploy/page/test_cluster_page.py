@@ -80,9 +80,25 @@ def test_who_has_what_is_told_and_told_anew(installed: ApiServer, node: ApiServe
         told.close()
 
 
-def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "edgeshare.cli", "top", "--cluster", "--web", f"--kubeconfig={tmp_path / 'none'}"]
+def refused(kubeconfig: Path) -> str:
+    """The one line that is said in place of an address."""
+    words = [sys.executable, "-m", "edgeshare.cli", "top", "--cluster", "--web", "--listen=127.0.0.1:0"]
+    words.append(f"--kubeconfig={kubeconfig}")
     told = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    assert told.returncode == 1
+    assert (told.returncode, told.stdout) == (1, "")
     (line,) = told.stderr.splitlines()
-    assert "cannot be used as a kubeconfig" in line
+    return line
+
+
+def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    assert "cannot be used as a kubeconfig" in refused(tmp_path / "none")
+
+
+def test_who_may_not_list_the_nodes_devices_is_served_no_page(installed: ApiServer, tmp_path: Path) -> None:
+    config = json.loads(installed.kubeconfig.read_text())
+    kubeconfig = tmp_path / "kubeconfig"
+    token = done(installed.kubectl("create", "token", "default", "--namespace=default")).stdout.strip()
+    for each, said in ((token, 'cannot list resource "acceleratornodes"'), ("nonsense", "401")):
+        config["users"][0]["user"] = {"token": each}
+        kubeconfig.write_text(json.dumps(config))
+        assert said in refused(kubeconfig)
