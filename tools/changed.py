@@ -39,7 +39,7 @@ FILES = {
     "Dockerfile": ("tests/cluster",),
     "MANIFEST.in": ("tests/cluster",),
     "tools/release/": ("tests/deploy/release", "tests/cluster/image"),
-    "edgeshare/cli/page/page.": ("tests/web",),
+    "edgeshare/cli/page/": ("tests/web",),
     "docs/": ("tests/deploy", "tests/hook/names/test_every_name.py", "tests/unit/test_documents.py"),
 }
 """Who uses what is no Python: where a changed file's path begins so, the first that fits."""
