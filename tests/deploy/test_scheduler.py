@@ -49,7 +49,7 @@ def containers(objects: list[Object]) -> dict[str, Object]:
     ("values", "said"),
     [
         ((*ENABLED, 'scheduler.name="Two Words"'), "scheduler"),
-        ((*ENABLED, 'scheduler.name="default-scheduler"'), "scheduler"),
+        ((*ENABLED, 'scheduler.name="default-scheduler"'), "scheduler.name: default-scheduler is the cluster's own"),
         ((*ENABLED, "scheduler.replicas=3"), "replicas"),
         ((*ENABLED, "assigner.metricsPort=10259"), "assigner.metricsPort: 10259 is kube-scheduler's"),
         ((*ENABLED, "assigner.metricsPort=9443"), "assigner.metricsPort: 9443 is the assigner's own"),
