@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from bench.assigner.api_server import ApiServer
 from bench.assigner.flooding import FLOODS, SILENT
 from bench.assigner.loop import SEEN
-from bench.assigner.objects import pods
+from bench.assigner.objects import accelerators, node, pods
 from bench.assigner.process import assigning
 from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row, Target
@@ -54,7 +54,7 @@ def measure(effort: Effort, name: str, bench: Bench) -> list[Row]:
 
 async def _beside(folder: Path, name: str, effort: Effort) -> tuple[float, list[float]]:
     names = [f"node-{number:05d}" for number in range(NODES)]
-    server = ApiServer(names)
+    server = ApiServer([node(name) for name in names], [accelerators(name, 1, ()) for name in names])
     authority = Authority(folder / "certificates")
     certificate, key = authority.issue("edgeshare", "edgeshare", hosts=("IP:127.0.0.1",))
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
