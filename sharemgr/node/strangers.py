@@ -1,12 +1,15 @@
 """Processes on shared devices whose use no hook tells of: found out about, and told once each."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic_ns
 
 from edgeshare.contract.devices import Device
 from edgeshare.contract.units import UNITS_PER_DEVICE
+from edgeshare.log_limit import LogLimit
 from sharemgr.node.clients.server import AllocationServer
 from sharemgr.node.events import Events, Reason
 from sharemgr.node.machine.allocations import Allocation, Owner
@@ -31,8 +34,10 @@ class Stranger:
 class Strangers:
     """Those that are there now."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, now_ns: Callable[[], int] = monotonic_ns) -> None:
         self._events = events
+        self._now_ns = now_ns
+        self._limits: defaultdict[str, LogLimit] = defaultdict(LogLimit)  # of each device
         self._present: dict[tuple[str, int], Stranger] = {}
         self._pids: dict[str, set[int]] = {}
         self._pids_before: dict[str, set[int]] = {}
@@ -89,9 +94,11 @@ class Strangers:
         where = "in no pod" if container is None else f"in pod {container.pod_uid}"
         if share is not None:
             where = f"in pod {share.owner.namespace}/{share.owner.pod} (allocation {share.id})"
-        logger.warning(
-            "process %d, %s, uses GPU %s past its share: no hook tells of it", stranger.pid, where, stranger.device_id
-        )
+        # A program may start as many as it likes, one after the other. Status names all that are there.
+        more = self._limits[stranger.device_id].ending(self._now_ns())
+        if more is not None:
+            said = "process %d, %s, uses GPU %s past its share: no hook tells of it%s"
+            logger.warning(said, stranger.pid, where, stranger.device_id, more)
         if container is not None:
             self._events.warn(
                 Owner(pod_uid=container.pod_uid) if share is None else share.owner,

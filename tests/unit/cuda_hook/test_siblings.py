@@ -3,6 +3,7 @@
 import mmap
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,11 +76,18 @@ def test_what_a_client_writes_leads_nobody_out_of_the_page(page: SiblingsPage, m
     assert mapped.places == other + 1
 
 
+def opened() -> set[Path]:
+    """The descriptors of such pages that this process has."""
+    links = Path("/proc/self/fd").iterdir()
+    return {link for link in links if os.path.lexists(link) and "edgeshare-siblings" in str(link.readlink())}
+
+
 def test_nothing_is_open_of_a_closed_one_though_somebody_has_it_and_who_leaves_then_harms_nothing() -> None:
-    before = set(os.listdir("/proc/self/fd"))
+    before = opened()
     made = SiblingsPage()
+    assert len(opened() - before) == 2
     place = made.take(writes=True)
     made.close()
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert opened() == before
     made.give(place)
     made.close()
