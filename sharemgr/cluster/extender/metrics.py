@@ -67,7 +67,9 @@ class Metrics:
 
 def certificate_ends(ends_s: Mapping[str, float]) -> Metric:
     """When certificates hold no more, by whose they are."""
-    text = "When the certificate of the assigner, or of who was let in last, holds no more: seconds since 1970."
+    text = (
+        "When a certificate, the assigner's, of who was let in last, or the status', holds no more: seconds since 1970."
+    )
     rows = [((whose,), end_s) for whose, end_s in ends_s.items()]
     return gauge(PREFIX, "certificate_end_timestamp_seconds", text, ("of",), rows)
 

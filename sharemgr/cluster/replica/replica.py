@@ -26,7 +26,7 @@ from sharemgr.cluster.extender.metrics import certificate_ends
 from sharemgr.cluster.replica.announcing import Announcement, announce, announcement
 from sharemgr.cluster.replica.following import follow
 from sharemgr.cluster.replica.leading import TIMES, Leading, Term, alone, by_lease, by_scheduler
-from sharemgr.cluster.server.certificates import Certificates
+from sharemgr.cluster.server.certificates import Certificates, ends_s
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.server.serving import Server, Verb
 
@@ -166,8 +166,11 @@ class Replica:
         return "ok"
 
     async def _exposition(self, server: Server, certificates: Certificates | None) -> bytes:
-        ends_s = {"assigner": certificates.end_s if certificates else None, "client": server.client_end_s}
-        known = certificate_ends({whose: end_s for whose, end_s in ends_s.items() if end_s is not None})
+        own = {"assigner": certificates.end_s if certificates else None, "client": server.client_end_s}
+        status = self._config.status
+        files = {} if status is None else {"status": status.certificate, "status-client": status.managers.certificate}
+        of_status = await asyncio.to_thread(ends_s, files)
+        known = certificate_ends({whose: end_s for whose, end_s in own.items() if end_s is not None} | of_status)
         # A thread writes them down, so that no verb waits; what they are, is looked at here.
         return await asyncio.to_thread(exposition, [*self._families(), known])
 

@@ -3,7 +3,7 @@
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from edgeshare.contract.errors import InvalidRequest
@@ -83,6 +83,16 @@ def common_names(certificate: Mapping[str, object]) -> tuple[str, ...]:
     if not isinstance(subject, tuple):
         return ()
     return tuple(value for part in subject for key, value in part if key == "commonName")
+
+
+def ends_s(files: Mapping[str, Path]) -> dict[str, float]:
+    """When the certificates in these files hold no more, in seconds since 1970, by the same names. One that cannot be
+    read is left out: whoever uses it says so in the log."""
+    ends = {}
+    for whose, file in files.items():
+        with suppress(InvalidRequest):
+            ends[whose] = certificate_end(str(file), _content(file) or b"").timestamp()
+    return ends
 
 
 def _end_s(tls: Tls) -> float | None:

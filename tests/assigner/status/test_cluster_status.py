@@ -9,8 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from edgeshare.v1.cluster_pb2 import ClusterState
+from sharemgr.cluster.issuing.signing import certificate_end
 from tests.kit.apiserver.api_server import ApiServer
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import SAFETY_S, World, answering, complete, made, node, silent
@@ -26,6 +28,19 @@ def world(server: ApiServer, tmp_path: Path, own_name: str) -> World:
 def pods(state: ClusterState) -> list[tuple[str, str]]:
     """Node and pod of each allocation that was told."""
     return [(node.node, each.allocation.owner.pod) for node in state.nodes for each in node.status.allocations]
+
+
+async def test_when_its_certificates_end_is_told_before_they_do(world: World, replicas: Replicas) -> None:
+    replica = (await world.serve(replicas)).replica
+    _, text = await replica.page("metrics")
+    families = {each.name: each.samples for each in text_string_to_metric_families(text)}
+    told = {each.labels["of"]: each.value for each in families["edgeshare_assigner_certificate_end_timestamp_seconds"]}
+    of = {name: (world.certificates / f"{name}.crt").read_bytes() for name in ("status", "status-client")}
+    assert told == {name: certificate_end(name, text).timestamp() for name, text in of.items()}
+    (world.certificates / "status.crt").unlink()
+    _, text = await replica.page("metrics")
+    assert 'certificate_end_timestamp_seconds{of="status-client"}' in text
+    assert 'of="status"}' not in text
 
 
 async def test_use_is_told_of_pod_namespace_and_all_to_who_may_know_it(world: World, replicas: Replicas) -> None:

@@ -104,13 +104,17 @@ def test_who_reaches_the_status_can_be_named(render: Render) -> None:
     assert to_status("networkPolicies.statusFrom=[]") == []
 
 
-def test_its_certificates_are_renewed_with_the_assigners(render: Render) -> None:
-    objects = render(*ASSIGNER, ON)
+@pytest.mark.parametrize("values", [ASSIGNER, ("assigner.tls.renew=true",)], ids=["extender", "scheduler of its own"])
+def test_its_certificates_are_renewed(render: Render, values: tuple[str, ...]) -> None:
+    objects = render(*values, ON)
     pod = one(objects, "CronJob", "edgeshare-certificates")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert "--status" in pod["containers"][0]["command"]
     rules = one(objects, "Role", "edgeshare-certificates")["rules"]
     named = {name for rule in rules for name in rule["resourceNames"]}
     assert named == {f"edgeshare-assigner-tls{suffix}" for suffix in SUFFIXES.values()}
+
+
+def test_certificates_of_another_command_are_not_renewed_with_the_assigners(render: Render) -> None:
     others = render(*ASSIGNER, ON, 'clusterStatus.secretName="others"')
     assert "--status" not in json.dumps(one(others, "CronJob", "edgeshare-certificates"))
 
