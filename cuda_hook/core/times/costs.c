@@ -1,5 +1,7 @@
 #include "core/times/costs.h"
 
+_Static_assert(offsetof(struct es_cost, most_ns) <= 64, "what a first launch goes by is in one line of a cache");
+
 /* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
 static size_t place_of(uint64_t key, uint64_t probe) { return ((key * UINT64_C(0x9E3779B97F4A7C15) >> 32) + probe) % ES_COSTS; }
 

@@ -43,27 +43,28 @@ enum {
 static inline uint64_t es_costs_apart_ns(uint64_t ns) { return ns / ES_COSTS_APART_PART + ES_COSTS_LEAST_NS / 4; }
 
 struct es_cost {
-    uint64_t key;     /* 0: a free place */
-    uint64_t ns;      /* mean; meaningless without samples */
-    uint64_t most_ns; /* … and no more than this, as its streams came to its end: others may have run before it; 0: not known */
+    /* What each first launch of a batch goes by stands together, so that some hundreds of functions fit into a core's first cache. */
+    uint64_t key;       /* 0: a free place */
+    uint64_t ns;        /* mean; meaningless without samples */
+    uint64_t exact_ns;  /* exact times in the mean, without those that have a gap in them; 0: none of them counts */
+    uint64_t beside_ns; /* the least time from its start to its end that was seen while others' work ran beside it, … */
+    uint32_t besides;   /* … and how many agree with it, less those that do not */
     uint32_t samples;
-    uint32_t exact;     /* samples of a launch between two markers of which the host had no part; then no others count */
-    uint32_t tries;     /* how often it was timed so, whatever came of it */
-    uint32_t asks;      /* so many launches are still to ask whether they can be timed so, before that is left to chance */
+    uint32_t asks;      /* so many launches are still to ask whether they can be timed exactly, before that is left to chance */
+    uint32_t missed;    /* batches since the last sample that were shared with other functions, or amid other work */
     bool mixed;         /* others may have run in all of those times, of which the shortest counts */
-    uint64_t spread_ns; /* how far each of those was from the mean, in the mean */
-    uint64_t exact_ns;  /* … and without those that have a gap in them; 0: none of them counts */
-    uint64_t doubt_ns;  /* so much more than they say had it lately; an eighth less with each batch that they are right of */
-    bool sure;          /* such times agree, … */
+    bool sure;          /* exact times agree, … */
     bool varies;        /* … or do not at all, or there can be none */
     bool provisional;   /* never seen without other clients' work beside it: the shortest time in which theirs may have a part */
     bool clean;         /* one of them on a device that did nothing else for this process */
-    uint32_t missed;    /* batches since the last sample that were shared with other functions, or amid other work */
+    uint64_t most_ns;   /* the mean is no more than this, as its streams came to its end, others' work and all; 0: not known */
+    uint32_t exact;     /* samples of a launch between two markers of which the host had no part; then no others count */
+    uint32_t tries;     /* how often it was timed so, whatever came of it */
+    uint64_t spread_ns; /* how far each exact time was from the mean, in the mean */
+    uint64_t doubt_ns;  /* so much more than they say had it lately; an eighth less with each batch that they are right of */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
     uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */
-    uint64_t beside_ns;        /* the least time from its start to its end that was seen while others' work ran beside it, … */
-    uint32_t besides;          /* … and how many agree with it, less those that do not */
-};
+} __attribute__((aligned(64)));
 
 struct es_costs {
     struct es_cost entries[ES_COSTS];
