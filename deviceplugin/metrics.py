@@ -6,7 +6,7 @@ from functools import partial
 
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from deviceplugin.tally import BUCKETS_S, Durations, Tally
+from deviceplugin.counters import BUCKETS_S, Counters, Durations
 from edgeshare import __version__
 from edgeshare.contract.devices import Accelerator, Device
 from edgeshare.contract.health import Health
@@ -31,7 +31,7 @@ class Figures:
     allocations: int
     config: str
     config_refused: bool
-    tally: Tally
+    counters: Counters
     healths: Sequence[tuple[Device, Health]]
 
 
@@ -42,7 +42,7 @@ def exposition(figures: Figures) -> bytes:
 
 def families(figures: Figures) -> Iterator[Metric]:
     """All metrics."""
-    tally = figures.tally
+    counters = figures.counters
     yield _gauge("build_info", "The running plugin.", ("version",), [((__version__,), 1)])
     yield _gauge("devices_found", "Devices of this node by kind. 0 is normal.", ("kind",), _by_kind(figures.found))
     yield _gauge("devices", "Those of them that are advertised.", ("kind",), _by_kind(figures.listed))
@@ -68,7 +68,7 @@ def families(figures: Figures) -> Iterator[Metric]:
         ("resource",),
         [((resource,), value) for resource, value in figures.registered.items()],
     )
-    yield _counter("registrations", "Times that the kubelet took the list anew.", (), [((), tally.registrations)])
+    yield _counter("registrations", "Times that the kubelet took the list anew.", (), [((), counters.registrations)])
     yield _gauge("config_info", "The config that holds.", ("config",), [((figures.config,), 1)])
     yield _gauge(
         "config_refused",
@@ -77,11 +77,11 @@ def families(figures: Figures) -> Iterator[Metric]:
         [((), figures.config_refused)],
     )
     yield _gauge("live_allocations", "Containers that have units.", (), [((), figures.allocations)])
-    yield _counter("allocations", "Calls of Allocate that handed units out.", (), [((), tally.allocations)])
+    yield _counter("allocations", "Calls of Allocate that handed units out.", (), [((), counters.allocations)])
     yield _counter(
-        "refusals", "Calls of the kubelet that were refused, by reason.", ("call", "reason"), tally.refusals.items()
+        "refusals", "Calls of the kubelet that were refused, by reason.", ("call", "reason"), counters.refusals.items()
     )
-    yield _histogram("allocate_duration_seconds", "How long Allocate took, refused or not.", tally.allocate)
+    yield _histogram("allocate_duration_seconds", "How long Allocate took, refused or not.", counters.allocate)
 
 
 def _by_kind(devices: Iterable[Device]) -> prometheus.Rows:

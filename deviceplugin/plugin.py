@@ -15,6 +15,7 @@ from deviceplugin.allocations.records import Records
 from deviceplugin.allocations.store import Store
 from deviceplugin.cluster.cluster import Cluster
 from deviceplugin.cluster.node import Node, connect
+from deviceplugin.counters import Counters
 from deviceplugin.devices.device_list import Devices, DevicesOfKind
 from deviceplugin.devices.other_plugins import OtherPlugins
 from deviceplugin.devices.scan import Scan
@@ -28,7 +29,6 @@ from deviceplugin.pods.podresources import InFlight
 from deviceplugin.reloading import Reloading
 from deviceplugin.resource import Resource
 from deviceplugin.retry_loop import keep
-from deviceplugin.tally import Tally
 from deviceplugin.units.ledger import Ledger
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
@@ -83,7 +83,7 @@ class Plugin:
         self._devices = Devices()
         self._health = HealthWatch(self._settings.now.health, state_dir / "health", dev=config.node_dev)
         self._notices = Notices()
-        self._tally = Tally()
+        self._counters = Counters()
         kube, node_name = connect(config, environment)
         self._node = Node(kube, node_name) if kube is not None else None
         self._library = Library(state_dir / "hook", Path(cuda_hook.__file__).parent / HOOK_LIBRARY)
@@ -110,7 +110,7 @@ class Plugin:
                 pods=pods,
                 plugins_dir=kubelet_dir / "device-plugins",
                 allocated=self._allocated,
-                tally=self._tally,
+                counters=self._counters,
             )
 
         self._resources = tuple(resource(kind) for kind in KINDS.values())
@@ -139,7 +139,7 @@ class Plugin:
         loop.add_signal_handler(signal.SIGHUP, hangup.set)
 
         def registered(what: str) -> None:
-            self._tally.registrations += 1
+            self._counters.registrations += 1
             self._allocated.set()
             # A node object that was made anew has lost what it said, and it is a kubelet that starts which makes it.
             self._node_changed.set()
@@ -228,7 +228,7 @@ class Plugin:
             allocations=sum(len(resource.store.ledger) for resource in self._resources),
             config=self._settings.name,
             config_refused=self._notices.are_there(Reason.CONFIG_REFUSED, Reason.CONFIG_UNKNOWN),
-            tally=copy.deepcopy(self._tally),
+            counters=copy.deepcopy(self._counters),
             healths=self._health.now,
         )
         # A thread writes it down: the kubelet's calls do not wait for it.

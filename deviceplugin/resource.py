@@ -10,13 +10,13 @@ from deviceplugin.admission.prestart import PreStart
 from deviceplugin.allocations.lifetimes import Lifetimes
 from deviceplugin.allocations.manager_client import Manager
 from deviceplugin.allocations.store import Store
+from deviceplugin.counters import Counters
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.kubelet.registration import Lifecycle
 from deviceplugin.kubelet.service import Service
 from deviceplugin.pods.applicants import Applicants
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.pods.podresources import InFlight, Listings
-from deviceplugin.tally import Tally
 from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.kube.kube import Kube
 from edgeshare.kubelet.podresources import PodResources
@@ -38,14 +38,14 @@ class Resource:
         pods: BoundPods | None,
         plugins_dir: Path,
         allocated: asyncio.Event,
-        tally: Tally,
+        counters: Counters,
     ) -> None:
         """``devices`` are those of this kind; ``allocated`` is set after each Allocate."""
         self.kind = kind
         self.store = store
         self._devices = devices
         self._allocated = allocated
-        self._tally = tally
+        self._counters = counters
         kube, node_name = cluster
         self.listings = Listings(PodResources(pod_resources_socket, kind.resource), in_flight)
         self._lifetimes = Lifetimes(kube, pods, manager)
@@ -82,4 +82,4 @@ class Resource:
         await self._pre_start.compare()
 
     def _make_service(self) -> Service:
-        return Service(self._devices, self._admission, self._pre_start, self._allocated, self._tally)
+        return Service(self._devices, self._admission, self._pre_start, self._allocated, self._counters)

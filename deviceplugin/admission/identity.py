@@ -79,8 +79,8 @@ class Identity:
         has_units = allocated(self._ledger)
         size = len(allocation.unit_ids)
         # One that only the kubelet knows is a static pod whose mirror is still to come, or was deleted by force.
-        strangers = listing.keys() - {pod.name for pod in self._pods}
-        return not strangers and not any(may_have(pod, size, has_units, self._kind) for pod in self._pods)
+        unwatched = listing.keys() - {pod.name for pod in self._pods}
+        return not unwatched and not any(may_have(pod, size, has_units, self._kind) for pod in self._pods)
 
     async def _owner(self, allocation: Allocation) -> tuple[Owner, dict[str, Any] | None]:
         """Whose it is, and that one's pod if it was read."""

@@ -174,29 +174,29 @@ class PreStart:
         assert terms is not None
         await self._manager.add(allocation.id, sorted(by_device(allocation.unit_ids)), owner, terms)
 
-    async def _take_in(self, stranger: Allocation, listing: Listing) -> None:
+    async def _take_in(self, unrecorded: Allocation, listing: Listing) -> None:
         """An allocation that only the manager knows, because the record was lost or a removal did not get
         through."""
-        owner = stranger.owner
+        owner = unrecorded.owner
         assert owner is not None
         units = listing.get((owner.namespace, owner.pod), {}).get(owner.container, frozenset())
         if units and self._store.ledger.exactly(units) is None:
-            logger.warning("the record of %s of %s was lost: made anew from the manager's", stranger.id, owner)
-            library = self._store.mounted_library(stranger.id)
+            logger.warning("the record of %s of %s was lost: made anew from the manager's", unrecorded.id, owner)
+            library = self._store.mounted_library(unrecorded.id)
             self._store.put(
                 replace(
-                    stranger,
+                    unrecorded,
                     unit_ids=units,
                     library=library,
-                    terms=self._hooked(stranger.terms, units),
-                    memory_mib=stranger.terms.memory_mib if stranger.terms else 0,
+                    terms=self._hooked(unrecorded.terms, units),
+                    memory_mib=unrecorded.terms.memory_mib if unrecorded.terms else 0,
                 )
             )
-        elif await self._stranger_has_ended(stranger.id, owner) and self._store.state(stranger.id) is ABSENT:
-            logger.info("%s of %s is over", stranger.id, owner)
-            self._store.leaving.add(stranger.id)
+        elif await self._unrecorded_has_ended(unrecorded.id, owner) and self._store.state(unrecorded.id) is ABSENT:
+            logger.info("%s of %s is over", unrecorded.id, owner)
+            self._store.leaving.add(unrecorded.id)
 
-    async def _stranger_has_ended(self, allocation_id: str, owner: Owner) -> bool:
+    async def _unrecorded_has_ended(self, allocation_id: str, owner: Owner) -> bool:
         over = await self._lifetimes.is_over(owner)
         running = await self._lifetimes.having_clients() if over else set()
         return has_ended(Doubt.MISSING, has_clients=allocation_id in running, pod_is_over=over)

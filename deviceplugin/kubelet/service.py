@@ -11,8 +11,8 @@ import grpc
 
 from deviceplugin.admission.admission import Admission
 from deviceplugin.admission.prestart import PreStart
+from deviceplugin.counters import Counters
 from deviceplugin.devices.device_list import Devices
-from deviceplugin.tally import Tally
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import UNITS_PER_DEVICE, unit_id
@@ -29,14 +29,14 @@ class Service(DevicePluginServicer):
     """One for each socket: what the kubelet does with an old one must not be taken for the new one's."""
 
     def __init__(
-        self, devices: Devices, admission: Admission, pre_start: PreStart, changed: asyncio.Event, tally: Tally
+        self, devices: Devices, admission: Admission, pre_start: PreStart, changed: asyncio.Event, counters: Counters
     ) -> None:
         self._devices = devices
         self._admission = admission
         self._pre_start = pre_start
         self._changed = changed
         """Set after each Allocate: there is an allocation whose owner is to be learnt."""
-        self._tally = tally
+        self._counters = counters
         self._closing = asyncio.Event()
         self._streams = 0
         self.listed = asyncio.Event()
@@ -97,8 +97,8 @@ class Service(DevicePluginServicer):
         except EdgeshareError as error:
             await self._refuse("Allocate", context, error)
         finally:
-            self._tally.allocate.add(perf_counter_ns() - began_ns)
-        self._tally.allocations += 1
+            self._counters.allocate.add(perf_counter_ns() - began_ns)
+        self._counters.allocations += 1
         self._changed.set()
         return response
 
@@ -113,7 +113,7 @@ class Service(DevicePluginServicer):
         return api.PreStartContainerResponse()
 
     async def _refuse(self, call: str, context: Context, error: EdgeshareError) -> NoReturn:
-        self._tally.refusals[call, type(error).__name__] += 1
+        self._counters.refusals[call, type(error).__name__] += 1
         logger.warning("refused: %s", error)
         await context.abort(status_code(error), str(error))
         raise AssertionError("abort always raises")

@@ -82,18 +82,18 @@ class Applicants:
     async def _known(self, pods: BoundPods, size: int) -> list[Applicant]:
         """Those that wait for so many units. If any was assigned devices, those of pods that the kubelet knows: of the
         one that it means the watch may still have to tell. Raises Unavailable, NoRoom where it knows none of them."""
-        strangers: set[Owner] = set()
+        ruled_out: set[Owner] = set()
 
         def waiting(_: BoundPods) -> list[Applicant]:
-            return [each for each in self._waiting(size) if each.owner not in strangers]
+            return [each for each in self._waiting(size) if each.owner not in ruled_out]
 
         while found := await pods.until_some(waiting):
             if any(each.is_assigned for each in found):
-                strangers |= {each.owner for each in found if not await self._may_be(each.owner)}
-                found = [each for each in found if each.owner not in strangers]
+                ruled_out |= {each.owner for each in found if not await self._may_be(each.owner)}
+                found = [each for each in found if each.owner not in ruled_out]
             if found:
                 return found
-        if strangers:
+        if ruled_out:
             raise NoRoom(f"no bound pod is known that waits for {size} units: make the pod anew")
         return []
 

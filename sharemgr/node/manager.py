@@ -94,7 +94,7 @@ class Manager:
         """While another manager has the node: tells so, to probes and to the log."""
         async with AsyncExitStack() as stack:
             if self._config.metrics_address:
-                from sharemgr.node.pages import pages_standing_by  # noqa: PLC0415
+                from sharemgr.node.web_pages import pages_standing_by  # noqa: PLC0415
 
                 pages = pages_standing_by(holder)
                 address = await stack.enter_async_context(web.serving(self._config.metrics_address, pages))
@@ -176,7 +176,7 @@ class Manager:
         await stack.enter_async_context(serving(await serve_allocations(allocations_path, node), allocations_path))
         if self._config.metrics_address:
             # Loaded only where somebody asks for it: memory is counted on a node.
-            from sharemgr.node.pages import pages_of  # noqa: PLC0415
+            from sharemgr.node.web_pages import pages_of  # noqa: PLC0415
 
             address = await stack.enter_async_context(web.serving(self._config.metrics_address, pages_of(node)))
             logger.info("metrics at http://%s/metrics", address)

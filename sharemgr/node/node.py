@@ -27,8 +27,8 @@ from sharemgr.node.recorder import Recorders
 from sharemgr.node.serving import Serving
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.status import allocation_status, device_status, guarantee, manager_status, measured_ns
-from sharemgr.node.strangers import Strangers
 from sharemgr.node.totals import Totals
+from sharemgr.node.unmanaged import UnmanagedProcesses
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Node:
         self.occupied = self._serving.occupied
         """Set while there is an allocation."""
         self.recorders = Recorders(self._serving)
-        self._strangers = Strangers(events)
+        self._unmanaged = UnmanagedProcesses(events)
         self._held: dict[str, asyncio.Event] = {}
         """Allocations that are not kept on disk: each lives as long as a call, which waits for this event."""
         self._stranded: dict[str, messages.Allocation] = {}
@@ -196,7 +196,7 @@ class Node:
             version=__version__,
             window_ns=window_ns,
             devices=[
-                device_status(device, self._serving.book, self._observation, self._strangers) for device in devices
+                device_status(device, self._serving.book, self._observation, self._unmanaged) for device in devices
             ],
             allocations=known + stranded,
             manager=manager_status(
@@ -243,7 +243,7 @@ class Node:
         for server in self._serving.servers.values():
             server.reconcile(observation)
             server.sweep(monotonic_ns())
-        self._strangers.look(observation, self._serving.servers.values(), self._serving.book.all())
+        self._unmanaged.look(observation, self._serving.servers.values(), self._serving.book.all())
         if observation.busy_percent:
             now_ns = monotonic_ns()
             elapsed_ns, self._seen_ns = now_ns - self._seen_ns, now_ns

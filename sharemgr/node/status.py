@@ -22,9 +22,9 @@ from sharemgr.node.machine.allocations import Allocation, Book
 from sharemgr.node.machine.containers import Container
 from sharemgr.node.machine.messages import message_from
 from sharemgr.node.machine.observer import Observation
-from sharemgr.node.strangers import Strangers
 from sharemgr.node.totals import Totals
 from sharemgr.node.turns.account import Account, State
+from sharemgr.node.unmanaged import UnmanagedProcesses
 
 STATES = {
     State.IDLE: ALLOCATION_STATE_IDLE,
@@ -37,8 +37,10 @@ QUEUED_NS_MAX = (1 << 63) - 1
 """What is told of the queue at most: a client writes into its hint page what it likes."""
 
 
-def device_status(device: Device, book: Book, observation: Observation | None, strangers: Strangers) -> DeviceStatus:
-    """One device; ``strangers`` are those on it that are nobody's clients."""
+def device_status(
+    device: Device, book: Book, observation: Observation | None, unmanaged: UnmanagedProcesses
+) -> DeviceStatus:
+    """One device, with the unmanaged processes on it."""
     used_mib = observation.memory_used_mib.get(device.id, 0) if observation else 0
     processes = observation.processes.get(device.id) if observation else {}
     listed = processes or {}
@@ -55,8 +57,8 @@ def device_status(device: Device, book: Book, observation: Observation | None, s
         cause=device.cause,
         accelerator=device.accelerator.value,
         unmanaged_processes=[
-            _unmanaged(pid, listed.get(pid) or 0, strangers.container(device.id, pid))
-            for pid in sorted(strangers.of(device.id))
+            _process_status(pid, listed.get(pid) or 0, unmanaged.container(device.id, pid))
+            for pid in sorted(unmanaged.of(device.id))
         ],
         processes_unknown=processes is None,
         process_memory_unknown=device.memory_mib > 0 and (processes is None or None in processes.values()),
@@ -146,7 +148,7 @@ def manager_status(records: int, timers: Iterable[DeadlineTimer]) -> ManagerStat
     )
 
 
-def _unmanaged(pid: int, memory_bytes: int, container: Container | None) -> UnmanagedProcess:
+def _process_status(pid: int, memory_bytes: int, container: Container | None) -> UnmanagedProcess:
     return UnmanagedProcess(
         pid=pid,
         memory_mib=memory_bytes // MIB,

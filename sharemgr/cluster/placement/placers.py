@@ -7,7 +7,7 @@ import numpy as np
 
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Accelerator
-from sharemgr.cluster.placement.kinds import Kinds
+from sharemgr.cluster.placement.node_kinds import NodeKinds
 from sharemgr.cluster.placement.placing import Ranking, choose, rank, take_best
 from sharemgr.cluster.placement.policies import Policy
 from sharemgr.cluster.placement.rows import Ints
@@ -28,7 +28,7 @@ class Placer:
         self.shapes = Shapes()
         self._ledger = ledger
         self._policy = policy
-        self._kinds = Kinds(policy)
+        self._kinds = NodeKinds(policy)
 
     def take_in(self, changed: Iterable[str]) -> None:
         """These nodes have changed. One that never had a device of this kind has no row."""

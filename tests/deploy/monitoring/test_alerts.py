@@ -11,7 +11,7 @@ import yaml
 from prometheus_client.core import Metric
 
 from deviceplugin import metrics as plugin
-from deviceplugin.tally import Tally
+from deviceplugin.counters import Counters
 from edgeshare.v1.status_pb2 import NodeStatus
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.extender.metrics import certificate_ends
@@ -72,7 +72,7 @@ def test_each_alert_has_a_case_and_a_line_on_its_page() -> None:
 
 
 def test_they_and_the_dashboard_are_of_metrics_that_are_told() -> None:
-    figures = plugin.Figures([], [], False, {}, 0, "", False, Tally(), [])
+    figures = plugin.Figures([], [], False, {}, 0, "", False, Counters(), [])
     told = {
         *names(manager.families(NodeStatus())),
         *names(plugin.families(figures)),

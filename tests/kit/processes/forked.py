@@ -29,7 +29,7 @@ from tests.kit.processes.holds import Chance, Holds, of_product
 
 NODE = (
     *("edgeshare.cli.deviceplugin", "edgeshare.cli.labeller", "edgeshare.cli.run", "edgeshare.cli.sharemgr"),
-    *("sharemgr.node.config", "sharemgr.node.manager", "sharemgr.node.pages", "sharemgr.node.sockets.loop"),
+    *("sharemgr.node.config", "sharemgr.node.manager", "sharemgr.node.web_pages", "sharemgr.node.sockets.loop"),
     *("deviceplugin.metrics", "labeller.cluster", "labeller.daemon", "labeller.usage.watching"),
     *("edgeshare.http.pages", "edgeshare.kube.client_library", "edgeshare.inventory.nvml.nvml", "grpc._channel"),
 )

@@ -11,7 +11,7 @@ import pytest
 from edgeshare.log_limit import SAID_EVERY_NS
 from sharemgr.node.events import Events
 from sharemgr.node.sockets.peers import Peer, start_time
-from sharemgr.node.strangers import Strangers
+from sharemgr.node.unmanaged import UnmanagedProcesses
 
 
 @pytest.fixture
@@ -56,27 +56,27 @@ def test_who_has_ended_is_gone() -> None:
     assert start_time(2**22 + 1) is None
 
 
-def test_a_stranger_that_cannot_be_looked_at_is_told_of_once(
+def test_an_unmanaged_process_that_cannot_be_looked_at_is_told_of_once(
     out_of_descriptors: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    strangers = Strangers(Events("", None))
-    strangers.seen({"GPU-a": [os.getpid()]}, ())
+    unmanaged = UnmanagedProcesses(Events("", None))
+    unmanaged.seen({"GPU-a": [os.getpid()]}, ())
     assert len(caplog.messages) == 1
     out_of_descriptors()
     # One that is known, and one that is new.
-    strangers.seen({"GPU-a": [os.getpid(), os.getppid()]}, ())
+    unmanaged.seen({"GPU-a": [os.getpid(), os.getppid()]}, ())
     assert len(caplog.messages) == 1
 
 
-def test_strangers_without_end_are_told_of_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+def test_unmanaged_processes_without_end_are_told_of_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     now_ns = 0
-    strangers = Strangers(Events("", None), lambda: now_ns)
+    unmanaged = UnmanagedProcesses(Events("", None), lambda: now_ns)
     # No process has such a pid (PID_MAX_LIMIT).
     for pid in range(2**22 + 1, 2**22 + 5):
-        strangers.seen({"GPU-1": [pid]}, [])
-    strangers.seen({"GPU-2": [2**22 + 1]}, [])
+        unmanaged.seen({"GPU-1": [pid]}, [])
+    unmanaged.seen({"GPU-2": [2**22 + 1]}, [])
     now_ns = SAID_EVERY_NS
-    strangers.seen({"GPU-1": [2**22 + 9]}, [])
+    unmanaged.seen({"GPU-1": [2**22 + 9]}, [])
     assert [(message.split()[1], message.partition("tells of it")[2]) for message in caplog.messages] == [
         (f"{2**22 + 1},", ""),
         (f"{2**22 + 1},", ""),

@@ -1,4 +1,4 @@
-"""A node by itself is judged as among many: the whole of it is held in test_kinds."""
+"""A node by itself is judged as among many: the whole of it is held in test_node_kinds."""
 
 import numpy as np
 from hypothesis import given

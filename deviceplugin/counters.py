@@ -27,7 +27,7 @@ class Durations:
         return list(accumulate(self._counts))
 
 
-class Tally:
+class Counters:
     """Counts for the metrics."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ class _Asked(NamedTuple):
     """By kind of node; None: it does not fit."""
 
 
-class Kinds:
+class NodeKinds:
     """For one policy, whose score of a node depends on that node alone: nothing is known of programs
     (``Options.known``)."""
 

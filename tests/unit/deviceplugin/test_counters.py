@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin.tally import BUCKETS_S, Durations
+from deviceplugin.counters import BUCKETS_S, Durations
 from edgeshare.contract.units import NS_PER_S
 
 

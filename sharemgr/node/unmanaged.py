@@ -1,4 +1,4 @@
-"""Processes on shared devices whose use no hook tells of: found out about, and told once each."""
+"""The unmanaged processes of this node: those on a shared device whose use no hook tells of. Each is told of once."""
 
 import logging
 from collections import defaultdict
@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Stranger:
-    """One process on one device."""
+class Process:
+    """An unmanaged process on one device."""
 
     pid: int
     device_id: str
@@ -31,14 +31,14 @@ class Stranger:
     container: Container | None
 
 
-class Strangers:
-    """Those that are there now."""
+class UnmanagedProcesses:
+    """The unmanaged processes that are there now."""
 
     def __init__(self, events: Events, now_ns: Callable[[], int] = monotonic_ns) -> None:
         self._events = events
         self._now_ns = now_ns
         self._limits: defaultdict[str, LogLimit] = defaultdict(LogLimit)  # of each device
-        self._present: dict[tuple[str, int], Stranger] = {}
+        self._present: dict[tuple[str, int], Process] = {}
         self._pids: dict[str, set[int]] = {}
         self._pids_before: dict[str, set[int]] = {}
 
@@ -76,46 +76,46 @@ class Strangers:
                         present[device_id, pid] = before
                     continue
                 if before is None or before.started != started:
-                    before = Stranger(pid, device_id, started, _container(pid))
+                    before = Process(pid, device_id, started, _container(pid))
                     fresh.append(before)
                 present[device_id, pid] = before
         self._present = present
-        for stranger in fresh:
-            self._tell(stranger, allocations)
+        for process in fresh:
+            self._tell(process, allocations)
 
     def container(self, device_id: str, pid: int) -> Container | None:
         """Where one of those that are there runs."""
-        stranger = self._present.get((device_id, pid))
-        return stranger.container if stranger is not None else None
+        process = self._present.get((device_id, pid))
+        return process.container if process is not None else None
 
-    def _tell(self, stranger: Stranger, allocations: Iterable[Allocation]) -> None:
-        container = stranger.container
-        share = _share(stranger, allocations)
+    def _tell(self, process: Process, allocations: Iterable[Allocation]) -> None:
+        container = process.container
+        share = _share(process, allocations)
         where = "in no pod" if container is None else f"in pod {container.pod_uid}"
         if share is not None:
             where = f"in pod {share.owner.namespace}/{share.owner.pod} (allocation {share.id})"
         # A program may start as many as it likes, one after the other. Status names all that are there.
-        more = self._limits[stranger.device_id].ending(self._now_ns())
+        more = self._limits[process.device_id].ending(self._now_ns())
         if more is not None:
             said = "process %d, %s, uses GPU %s past its share: no hook tells of it%s"
-            logger.warning(said, stranger.pid, where, stranger.device_id, more)
+            logger.warning(said, process.pid, where, process.device_id, more)
         if container is not None:
             self._events.warn(
                 Owner(pod_uid=container.pod_uid) if share is None else share.owner,
                 Reason.UNMANAGED_PROCESS,
-                f"process {stranger.pid} of container {container.container_id[:12]} uses GPU {stranger.device_id} past "
+                f"process {process.pid} of container {container.container_id[:12]} uses GPU {process.device_id} past "
                 "its share: no hook tells of it (was its LD_PRELOAD taken away, is it linked statically, or is the GPU "
                 "another container's?)",
             )
 
 
-def _share(stranger: Stranger, allocations: Iterable[Allocation]) -> Allocation | None:
+def _share(process: Process, allocations: Iterable[Allocation]) -> Allocation | None:
     """The allocation of its pod, on its device before any other."""
-    if stranger.container is None:
+    if process.container is None:
         return None
-    uid = stranger.container.pod_uid
+    uid = process.container.pod_uid
     of_pod = [each for each in allocations if each.owner.pod_uid == uid and each.owner.pod]
-    return min(of_pod, key=lambda each: stranger.device_id not in each.device_ids, default=None)
+    return min(of_pod, key=lambda each: process.device_id not in each.device_ids, default=None)
 
 
 def _container(pid: int) -> Container | None:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgeshare.contract.errors import EdgeshareError
-from sharemgr.cluster.placement import kinds as kinds_module
+from sharemgr.cluster.placement import node_kinds
 from sharemgr.cluster.placement import table as table_module
-from sharemgr.cluster.placement.kinds import Kinds
+from sharemgr.cluster.placement.node_kinds import NodeKinds
 from sharemgr.cluster.placement.placing import rank, take_best
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.rows import Row
@@ -50,12 +50,12 @@ INVENTORIES = st.builds(
 )
 
 
-def cluster(policy: str, cpu_milli: int = 16_000) -> tuple[Ledger, Table, Shapes, Kinds]:
+def cluster(policy: str, cpu_milli: int = 16_000) -> tuple[Ledger, Table, Shapes, NodeKinds]:
     ledger = Ledger()
     for name in NAMES:
         gpus = tuple(Device(f"{name}-{place}", "A10", 24_000) for place in range(3))
         ledger.set_inventory(Inventory(name, gpus, cpu_milli, 16_000))
-    return ledger, Table(), Shapes(), Kinds(POLICIES[policy])
+    return ledger, Table(), Shapes(), NodeKinds(POLICIES[policy])
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -66,7 +66,7 @@ def test_the_best_by_kinds_is_the_best_of_all(policy: str, data: st.DataObject) 
     held: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         # The kinds among the names, or the kind of each.
-        patch.setattr(kinds_module, "NAMES_A_KIND", data.draw(st.sampled_from((0, 1_000))))
+        patch.setattr(node_kinds, "NAMES_A_KIND", data.draw(st.sampled_from((0, 1_000))))
         for number in range(data.draw(st.integers(5, 25))):
             change = data.draw(st.sampled_from(("none", "none", "none", "release", "inventory")))
             if change == "release" and held:
@@ -111,7 +111,7 @@ def test_a_kind_is_judged_once_for_a_request_until_the_demand_or_the_width_is_an
         return one_by_one(judge, kind, row)
 
     one_by_one = Judge.fit
-    monkeypatch.setattr(kinds_module, "rank", ranked)
+    monkeypatch.setattr(node_kinds, "rank", ranked)
     monkeypatch.setattr(Judge, "fit", fit)
     request = Request((Ask(1, 30),))
     shapes.see(request)
