@@ -31,7 +31,7 @@ class Reason(StrEnum):
 
 
 class Notices:
-    """Told at once in the log; ``write`` makes events of them, when the API server can be asked."""
+    """Tells troubles: at once in the log; ``write`` makes events of them, when the API server can be asked."""
 
     def __init__(self) -> None:
         self.news = asyncio.Event()

@@ -21,7 +21,7 @@ whole by then."""
 
 
 class Reloading:
-    """What is wrong is told, and changes nothing."""
+    """Keeps the configuration as its file and the node's label say. What is wrong is told, and changes nothing."""
 
     def __init__(self, path: Path | None, settings: Settings, chosen: ChosenName, notices: Notices) -> None:
         self._path = path

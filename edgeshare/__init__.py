@@ -1,4 +1,9 @@
-"""edgeshare lets several pods share one accelerator. This package is the contract that its parts meet in."""
+"""edgeshare lets several pods share one accelerator. This package is what its parts meet in.
+
+``contract/`` is what they agree on: begin there. ``inventory/`` finds a machine's devices, ``kube/`` asks the API
+server, ``kubelet/`` and ``v1/`` are gRPC interfaces, ``http/`` serves pages, and ``cli/`` is the command, which nothing
+imports. ``slices`` is for applications.
+"""
 
 from typing import TYPE_CHECKING
 

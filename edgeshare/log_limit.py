@@ -7,7 +7,7 @@ SAID_EVERY_NS = 10 * NS_PER_S
 
 
 class LogLimit:
-    """Of one kind of line."""
+    """How often lines of one kind are said."""
 
     def __init__(self) -> None:
         self._said_ns = -SAID_EVERY_NS

@@ -22,7 +22,7 @@ Held = tuple[bytes, bytes, bytes | None]
 
 
 class TlsFiles(BaseModel):
-    """PEM, as they are mounted."""
+    """Where the files lie that a Secret was mounted as; PEM."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

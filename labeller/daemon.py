@@ -57,7 +57,7 @@ def clear(others: list[Output]) -> tuple[str, ...]:
 
 
 class Daemon:
-    """What cannot be read or written for now changes no label, and is tried again."""
+    """Keeps one node's labels. What cannot be read or written for now changes none, and is tried again."""
 
     def __init__(
         self, configure: Callable[[], Config], interval_s: float, output: Output, others: Sequence[Output]

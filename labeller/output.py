@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Written:
-    """What came of it."""
+    """What came of a write, or of a removal."""
 
     before: Mapping[str, str]
     """The labels that were ours."""
@@ -25,7 +25,8 @@ class Written:
 
 
 class Output(Protocol):
-    """Both raise Unavailable where the API server cannot be asked or refuses; then the labels are as they were."""
+    """Where labels are written. Both calls raise Unavailable where the API server cannot be asked or refuses; then the
+    labels are as they were."""
 
     def write(self, labels: Mapping[str, str], complete: bool) -> Written:
         """Makes these the labels that are ours. ``complete`` is false where not all that there is could be found: then

@@ -12,7 +12,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class Thin:
-    """Its answers."""
+    """What the extender answers."""
 
     def __init__(self, server: str, context: ssl.SSLContext, one: bool) -> None:
         self._server = server

@@ -60,7 +60,7 @@ def measurements(effort: Effort) -> list[Measurement]:
 
 @dataclass(frozen=True)
 class Taken:
-    """Of one run."""
+    """What was measured of one run."""
 
     reported_ns: float
     executed_ns: int

@@ -24,7 +24,7 @@ from edgeshare.kube.kube import Kube
 
 
 class Identity:
-    """``node_name`` is needed with an API server only."""
+    """Finds out whose units are. ``node_name`` is needed with an API server only."""
 
     def __init__(
         self,

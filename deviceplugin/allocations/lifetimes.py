@@ -1,5 +1,5 @@
 """Who is asked whether an allocation lasts (``edgeshare.contract.lifetime`` has the rule): its pod, by the uid, at the
-API server, and its clients, at the manager."""
+API server, and its clients, at the manager. What is over is taken back by ``admission.prestart``, in ``compare``."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ SETTLE_S = 30
 
 @dataclass
 class Lasting:
-    """Of allocations that the kubelet does not say are held, those that last all the same."""
+    """The allocations that last though the kubelet does not say that they are held."""
 
     allocations: list[Allocation] = field(default_factory=list)
     running: set[str] = field(default_factory=set)
@@ -37,7 +37,8 @@ class Lasting:
 
 
 class Lifetimes:
-    """Without an API server it is the kubelet's word, once it has had time to know its pods, and the clients."""
+    """Whether allocations last. Without an API server the kubelet's word decides, once it has had time to know its
+    pods, and the clients."""
 
     def __init__(self, kube: Kube | None, pods: BoundPods | None, manager: Manager) -> None:
         self._kube = kube

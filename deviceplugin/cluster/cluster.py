@@ -15,7 +15,7 @@ from edgeshare.kube.kube import Kube
 
 
 class Cluster:
-    """This node's part of it."""
+    """What this node tells the cluster part, and follows of it."""
 
     def __init__(
         self,

@@ -1,1 +1,3 @@
-"""The devices of this node, as last seen and as shared: begin with ``scan``. It uses ``health``."""
+"""The devices of this node, as last seen (``device_list``) and as shared (``selection``): begin with ``scan``, which
+looks. ``other_plugins`` says which of them others hand out, too. Of the plugin's folders it uses ``health`` alone.
+"""

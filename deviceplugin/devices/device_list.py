@@ -7,7 +7,7 @@ from edgeshare.contract.devices import Accelerator, Device
 
 
 class Devices:
-    """One list for everybody; only the scan sets it."""
+    """The node's devices: one list for everybody; only the scan sets it."""
 
     def __init__(self) -> None:
         self._now: tuple[Device, ...] = ()

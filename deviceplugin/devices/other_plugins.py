@@ -16,7 +16,7 @@ the devices of one that ended for five minutes itself."""
 
 
 class OtherPlugins:
-    """Remembers what it saw."""
+    """Which devices other plugins hand out, as of now or, for a while, as last seen."""
 
     def __init__(self, ask: Callable[[], Awaitable[Mapping[str, Collection[str]]]]) -> None:
         """``ask`` tells the ids of the devices of each resource that is not ours, or raises Unavailable."""

@@ -9,7 +9,7 @@ from edgeshare.contract.units import NS_PER_S
 
 
 class HealthConfig(BaseModel):
-    """Unknown keys are refused."""
+    """The settings of health. Unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -26,7 +26,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class Service(DevicePluginServicer):
-    """One for each socket: what the kubelet does with an old one must not be taken for the new one's."""
+    """The kubelet's calls over one socket: what it does with an old one must not be taken for the new one's."""
 
     def __init__(
         self, devices: Devices, admission: Admission, pre_start: PreStart, changed: asyncio.Event, counters: Counters

@@ -16,7 +16,7 @@ Get = Callable[[str, str], Awaitable[Units | None]]
 
 
 class Applicants:
-    """Without an API server nobody is known."""
+    """The containers that are still to get units. Without an API server none is known."""
 
     def __init__(self, pods: BoundPods | None, ledger: Ledger, get: Get, kind: AcceleratorKind) -> None:
         self._pods = pods

@@ -40,11 +40,11 @@ class BoundPods:
         self._hurry = hurry
 
     def next_change(self) -> asyncio.Event:
-        """Set when they are no longer what they are now."""
+        """Set when the pods are no longer what they are now."""
         return self._change
 
     def listed(self, pods: list[dict[str, Any]]) -> None:
-        """These are all."""
+        """These are all pods of the node."""
         before, self._pods = self._pods, {}
         for pod in pods:
             self._put(pod, before)
@@ -54,7 +54,7 @@ class BoundPods:
         self._tell()
 
     def told(self, kind: str, pod: dict[str, Any]) -> None:
-        """One came, changed or went."""
+        """A pod came, changed or went."""
         name = (pod["metadata"]["namespace"], pod["metadata"]["name"])
         self._heard(name)
         if kind != "DELETED":

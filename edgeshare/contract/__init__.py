@@ -1,1 +1,3 @@
-"""What all parts agree on: names, units, devices, errors, assignments. No dependency, no IO; begin with ``names``."""
+"""What all parts agree on: names, units, devices and their kinds, health, errors, assignments, an allocation's
+lifetime. No dependency, no IO; begin with ``names``.
+"""

@@ -1,1 +1,3 @@
-"""A few pages over HTTP for Prometheus and probes: begin with ``web``."""
+"""Pages over HTTP: ``web`` serves them, bounded whoever connects, ``pages`` are those that each part has (metrics and
+probes), and ``prometheus`` writes metrics. Begin with ``web``. It uses the contract and ``edgeshare.log_limit``.
+"""

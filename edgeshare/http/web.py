@@ -74,7 +74,7 @@ Pages = Mapping[str, Callable[[], Awaitable[Page | Stream]]]
 
 @dataclass(frozen=True)
 class Terms:
-    """On which pages are served."""
+    """The terms on which pages are served."""
 
     setting: str = "metrics_address"
     """Where the address is from, as messages name it."""

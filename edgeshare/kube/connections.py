@@ -30,7 +30,7 @@ URL = re.compile(r"[!-~]+")
 
 
 class Connections:
-    """Those to one server."""
+    """The connections to one server."""
 
     def __init__(self, url: str, context: ssl.SSLContext, server_name: str | None) -> None:
         """``context`` is for a URL of https, and ``server_name`` whose certificate is expected there; None: that of

@@ -13,7 +13,7 @@ def _absolute(path: PurePosixPath) -> PurePosixPath:
 
 
 class UsageConfig(BaseModel):
-    """Unknown keys are refused."""
+    """The settings of watching. Unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

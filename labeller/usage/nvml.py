@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class NvmlWatch:
-    """A driver that hangs holds up nothing: then there is no news."""
+    """Looks at the use of NVIDIA's GPUs. A driver that hangs holds up nothing: then there is no news."""
 
     def __init__(self, take: Callable[[Sequence[Reading]], None], root: Path, interval_s: float) -> None:
         """``take`` is given what each look saw."""

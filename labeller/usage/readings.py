@@ -25,7 +25,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at one. None, or nothing: the tool does not say."""
+    """One look at an accelerator. None, or nothing: the tool does not say."""
 
     of: Identity
     load_ratio: float | None = None

@@ -56,7 +56,7 @@ NO_RAILS = frozenset({"NC", "RAM", "SWAP", "IRAM", "Carveout", "GART"})
 
 @dataclass(frozen=True)
 class Sample:
-    """A line. None, or nothing, where it does not say."""
+    """What a line says. None, or nothing, where it does not."""
 
     memory_used_mib: int
     """Of the machine, which its GPU shares."""

@@ -44,7 +44,7 @@ or so (podMaxInUnschedulablePodsDuration)."""
 
 
 class Service:
-    """replica.Core."""
+    """What a replica of the assigner serves (``replica.Core``)."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

@@ -2,4 +2,5 @@
 
 Begin with ``manager``, which puts the parts together, and ``node``, what can be done with them. Below are ``turns``
 (who has a device, and until when), ``memory``, ``clients``, ``machine`` and ``sockets``; none of them imports what lies
-above."""
+above. ``service`` is what is asked of it over gRPC, and ``remote`` what is, where that is configured, over TCP.
+"""

@@ -32,7 +32,7 @@ class Reason(StrEnum):
 
 
 class Events:
-    """Writes them. Nothing here waits: a thread does, for the API server."""
+    """Writes events. Nothing here waits: a thread does, for the API server."""
 
     def __init__(self, node_name: str, cluster: Callable[[], Kube] | None) -> None:
         """``cluster`` reaches the API server, in a thread of its own; None where there is none, and then nothing is

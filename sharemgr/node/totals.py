@@ -17,7 +17,7 @@ from sharemgr.node.turns.account import Account
 
 @dataclass(slots=True)
 class Total:
-    """Of one allocation, since it was added or the manager began."""
+    """What one allocation has had since it was added or the manager began."""
 
     held_ns: int = 0
     gpu_ns: int = 0

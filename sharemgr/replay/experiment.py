@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """Of one run, or means of several."""
+    """What is measured of one run, or means of several."""
 
     p99_s: float
     """Of the pods' times from arrival to end, as are the mean and what follows."""

@@ -50,7 +50,7 @@ class Admission(Protocol):
 
 @dataclass(slots=True)
 class Outcome:
-    """Of one run. Means over time are until the last pod ended."""
+    """What came of one run. Means over time are until the last pod ended."""
 
     pods: list[Pod]
     makespan_s: float

@@ -29,7 +29,7 @@ LATE_PART = 0.8
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """How it is; what differs from the defaults is a fault."""
+    """How pods and their card are; what differs from the defaults is a fault."""
 
     free_needed: float = 0.45
     """A pod crashes where less than this part of what it needs is to be had; 1: it cannot do with less than all."""
@@ -54,7 +54,7 @@ HARD = 1.0
 
 
 class Phase(Enum):
-    """Of a pod."""
+    """The phases of a pod."""
 
     QUEUED = "queued"
     RAMPING = "ramping"

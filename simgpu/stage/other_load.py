@@ -9,7 +9,7 @@ USER_HZ = os.sysconf("SC_CLK_TCK")
 
 
 class OtherLoad:
-    """Counts from its making on."""
+    """What other programs used of the processors, counted from its making on."""
 
     def __init__(self) -> None:
         self._begin_s = time.monotonic()

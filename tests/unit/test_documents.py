@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMED = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 LINK = re.compile(r"\]\(([^()\s]+)\)")
+PATH = re.compile(r"/|\.(py|h|c|S|def|md|html|json|yaml)$")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -50,3 +51,29 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         target = page.parent / name if name else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+def lost(row: str) -> list[str]:
+    """Which paths a row of a table names that are not there, and which names that none of its files has. A path begins
+    at the root, or in a folder on the way to what the row names before."""
+    folders, text, names, missing = [ROOT], "", [], []
+    for token in re.findall(r"`([^`]+)`", row):
+        if not PATH.search(token):
+            names.append(token.rpartition(".")[2])
+            continue
+        found = [path for folder in folders for path in folder.glob(token.rstrip("/"))]
+        if not found:
+            missing.append(token)
+        for path in found:
+            folders += [
+                folder for folder in (path, *path.parents) if folder.is_relative_to(ROOT) and folder not in folders
+            ]
+            text += path.read_text() if path.is_file() else ""
+    return missing + [name for name in names if text and not re.search(rf"\b{re.escape(name)}\b", text)]
+
+
+@pytest.mark.parametrize(("page", "least"), [("docs/architecture.md", 90), ("CONTRIBUTING.md", 20)])
+def test_what_the_tables_of_the_tree_name_is_there(page: str, least: int) -> None:
+    rows = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("| ")]
+    assert len(rows) > least
+    assert {row: missing for row in rows if (missing := lost(row))} == {}

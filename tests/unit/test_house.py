@@ -112,6 +112,14 @@ def test_no_docstring_needs_the_line_before() -> None:
     ] == []
 
 
+def test_every_package_says_what_is_inside() -> None:
+    packages = [path for top in (*PRODUCT, "bench", "tests/kit", "tools") for path in (ROOT / top).rglob("__init__.py")]
+    assert len(packages) > 80
+    assert [
+        str(path.relative_to(ROOT)) for path in packages if not ast.get_docstring(ast.parse(path.read_text()))
+    ] == []
+
+
 def test_no_file_name_is_there_twice_in_one_part() -> None:
     names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files(*PRODUCT):

@@ -29,7 +29,7 @@ class Devices:
 
 @dataclass(frozen=True)
 class Kubelet:
-    """Its sockets, by path; none where no kubelet has a folder."""
+    """A kubelet's sockets, by path; none where no kubelet has a folder."""
 
     sockets: tuple[tuple[str, Socket], ...]
 
@@ -82,7 +82,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Node:
-    """All of it. Where the board cannot be read, ``unreadable`` says so in a line."""
+    """All that was seen of a node. Where the board cannot be read, ``unreadable`` says so in a line."""
 
     as_root: bool
     devices: Devices

@@ -32,7 +32,7 @@ class _Line:
 
 
 class History:
-    """Of all devices."""
+    """What allocations used of all devices."""
 
     def __init__(self, step_ns: int = STEP_NS, steps: int = STEPS, lines_max: int = LINES_MAX) -> None:
         self.step_ns = step_ns

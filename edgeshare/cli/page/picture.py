@@ -65,7 +65,7 @@ class Waiting(TypedDict):
 
 
 class Picture(TypedDict):
-    """All of it."""
+    """All that the page shows."""
 
     nodes: list[Node]
     waiting: list[Waiting]

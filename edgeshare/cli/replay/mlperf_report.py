@@ -43,7 +43,7 @@ TITLES = {
 
 
 class Report:
-    """All rows."""
+    """The rows of all settings."""
 
     def __init__(self, found: Sequence[Measured], fault: str) -> None:
         self.fault = fault

@@ -14,7 +14,7 @@ from sharemgr.replay.arrivals import REPORTED_PERCENT, Moment, at_percent
 
 @dataclass(frozen=True)
 class Figure:
-    """Over all runs."""
+    """A figure over all runs."""
 
     mean: float
     sd: float
@@ -22,7 +22,7 @@ class Figure:
 
 
 class Run:
-    """One seed's."""
+    """The run of one seed."""
 
     def __init__(self, moments: Sequence[Moment]) -> None:
         self.allocated = at_percent(moments)
@@ -33,7 +33,7 @@ class Run:
 
 
 class Report:
-    """All seeds'."""
+    """The runs of all seeds."""
 
     def __init__(self, policy: str, runs: Sequence[Run]) -> None:
         self.policy = policy

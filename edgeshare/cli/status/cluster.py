@@ -29,7 +29,7 @@ Line = Annotated[str, AfterValidator(partial(in_one_line, most=LINE_MAX))]
 
 
 class Part(BaseModel):
-    """Immutable, and what else an object says is not looked at."""
+    """A part of an object: immutable, and what else the object says is not looked at."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -90,7 +90,7 @@ class Waiting(Part):
 
 
 class Cluster(Part):
-    """All of it."""
+    """All nodes with devices, and all pods that wait for one."""
 
     nodes: list[Node]
     waiting: list[Waiting]

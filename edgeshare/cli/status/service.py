@@ -26,7 +26,7 @@ AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where it is, and of whom it is asked."""
+    """Where the cluster's status is told, and of whom it is asked."""
 
     address: str
     authority: Path
@@ -39,7 +39,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What was told."""
+    """What the service told of the use of devices, and the API server of pods that wait."""
 
     state: ClusterState
     """With all nodes."""

@@ -21,7 +21,7 @@ TURN = (HOLDING, STATES[ALLOCATION_STATE_DRAINING])
 
 @dataclass
 class Stretch:
-    """So it is from then on, until the next one begins. No name: it has no work, or nobody knows."""
+    """What an allocation does from then on, until its next stretch begins. No name: it has no work, or nobody knows."""
 
     from_ns: int
     name: str
@@ -41,7 +41,7 @@ class Span:
 
 @dataclass
 class Line:
-    """Of one allocation. No two stretches overlap."""
+    """The stretches of one allocation, no two of which overlap."""
 
     allocation: Allocation
     """As it was named last."""

@@ -26,7 +26,7 @@ class Rate:
 
 
 class Recording:
-    """From the first message on. Times are the manager's, on its monotonic clock."""
+    """What was told from the first message on. Times are the manager's, on its monotonic clock."""
 
     def __init__(self, devices: Iterable[DeviceStatus], length_ns: int) -> None:
         self.devices = {device.id: device for device in devices}

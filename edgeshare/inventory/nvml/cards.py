@@ -64,7 +64,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Cards:
-    """All of a machine's."""
+    """A machine's GPUs, and their driver."""
 
     driver_version: str
     """Empty where the driver does not say."""

@@ -47,7 +47,7 @@ class NonsenseError(Exception):
 
 @dataclass(frozen=True)
 class Memory:
-    """Of a device, in bytes."""
+    """The memory of a device, in bytes."""
 
     total: int
     """More than none."""

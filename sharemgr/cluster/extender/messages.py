@@ -25,20 +25,20 @@ CACHE = "set nodeCacheCapable: true for this extender of kube-scheduler"
 
 
 class Message(BaseModel):
-    """Fields that later versions add are let through."""
+    """What kube-scheduler says. Fields that later versions add are let through."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class Args(Message):
-    """Of filter and prioritize."""
+    """The arguments of filter and prioritize."""
 
     pod: dict[str, Any] = Field(alias="Pod")
     node_names: list[str] | None = Field(default=None, alias="NodeNames", max_length=NODES_MAX)
 
 
 class BindingArgs(Message):
-    """Of bind."""
+    """The arguments of bind."""
 
     name: str = Field(alias="PodName", pattern=NAME, max_length=NAME_MAX)
     namespace: str = Field(alias="PodNamespace", pattern=NAME, max_length=NAME_MAX)
@@ -60,7 +60,7 @@ class MetaVictims(Message):
 
 
 class PreemptionArgs(Message):
-    """Of preempt."""
+    """The arguments of preempt."""
 
     pod: dict[str, Any] = Field(alias="Pod")
     nodes: dict[str, MetaVictims] | None = Field(default=None, alias="NodeNameToMetaVictims", max_length=NODES_MAX)
@@ -75,7 +75,7 @@ class PreemptionArgs(Message):
 
 @dataclass(slots=True)
 class Candidates:
-    """What Args say."""
+    """A pod, and the nodes that it may go to, as Args say."""
 
     pod: Mapping[str, Any]
     node_names: list[str] | None

@@ -9,7 +9,7 @@ from sharemgr.cluster.issuing.signing import Pair
 
 
 class Place(Protocol):
-    """Where they lie."""
+    """Where certificates and keys lie."""
 
     def read(self, name: Name) -> Stored | None:
         """What is there of one; None: nothing. Raises EdgeshareError where that is not known, or of another shape."""

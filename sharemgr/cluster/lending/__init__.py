@@ -2,7 +2,8 @@
 
 Each is two functions of the GPU (what is usable, its pods and their samples, its own samples), of the profiles and of
 the time: how much room there is, and how much of it a pod that asks takes (card.py). What holds for all of them is in
-`decide`: no guarantee is ever over-committed, and without samples nothing is lent.
+`decide`: no guarantee is ever over-committed, and without samples nothing is lent. They use the profiles of ``state``,
+and the arrays of ``placement``.
 """
 
 from sharemgr.cluster.lending import cbp, cbp_knots, pp, res_ag, safe

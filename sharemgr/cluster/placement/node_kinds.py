@@ -35,7 +35,7 @@ class _Asked(NamedTuple):
 
 
 class NodeKinds:
-    """For one policy, whose score of a node depends on that node alone: nothing is known of programs
+    """What one policy makes of each kind of node: its score depends on the node alone, as nothing is known of programs
     (``Options.known``)."""
 
     def __init__(self, policy: Policy) -> None:

@@ -21,7 +21,7 @@ Found = tuple[Holding, float]
 
 
 class Placer:
-    """For one kind of device. Each request is of that kind alone."""
+    """Places pods by one kind of device. Each request is of that kind alone."""
 
     def __init__(self, ledger: Ledger, policy: Policy, kind: Accelerator) -> None:
         self.table = Table(kind=kind)
@@ -82,7 +82,7 @@ class Placer:
 
 
 class Placers:
-    """For all kinds of device of one ledger. What has changed there is taken in before anything is asked."""
+    """Places pods by all kinds of device of one ledger. What has changed there is taken in before anything is asked."""
 
     def __init__(self, ledger: Ledger, policy: Policy) -> None:
         self._ledger = ledger

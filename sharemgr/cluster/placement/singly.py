@@ -111,7 +111,7 @@ class Sums:
 
 
 class Judge:
-    """For a request of one ask, and no affinity."""
+    """Judges nodes for a request of one ask, and no affinity."""
 
     def __init__(self, sums: Sums, table: Table, request: Request) -> None:
         self._sums = sums

@@ -24,7 +24,7 @@ NODES_MAX = 10
 
 
 class Retrying:
-    """For one assigner."""
+    """Has kube-scheduler try the pods again that one assigner turned down."""
 
     def __init__(self, assigner: Assigner, api: KubeApi, metrics: Metrics) -> None:
         self._assigner = assigner

@@ -8,8 +8,8 @@ an eighth of what the chart gives the assigner, and holds 150 requests of 5,000 
 
 
 class Bodies:
-    """So many bytes at most. Where more come, the requests are refused whose bodies have been under way for longest:
-    one that is sent on at once is here within milliseconds."""
+    """The bodies that are kept: so many bytes at most. Where more come, the requests are refused whose bodies have been
+    under way for longest: one that is sent on at once is here within milliseconds."""
 
     def __init__(self, bytes_max: int = BODIES_BYTES_MAX) -> None:
         self.bytes = 0

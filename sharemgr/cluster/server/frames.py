@@ -25,8 +25,8 @@ END_STREAM = 1
 
 
 class FrameBudget:
-    """Of one connection. Answers give some back, so that what a client costs stays in proportion to what it asks, and
-    no clock is needed."""
+    """How many frames of one connection may still ask for nothing. Answers give some back, so that what a client costs
+    stays in proportion to what it asks, and no clock is needed."""
 
     def __init__(self) -> None:
         self._spare = SPARE_MAX

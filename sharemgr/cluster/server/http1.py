@@ -35,7 +35,7 @@ class _Request:
 
 
 class Connection(ClientConnection):
-    """One client's."""
+    """One client's connection."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class _Stream:
 
 
 class Connection(ClientConnection):
-    """One client's."""
+    """One client's connection."""
 
     def __init__(
         self,

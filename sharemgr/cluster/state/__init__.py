@@ -1,4 +1,3 @@
 """Who has what: nodes, their accelerators, pods, and the ledger of it all. Pure: begin with ``books``, which takes in
-what
-the API server tells, and ``ledger``. It uses the contract and nothing else of the assigner.
+what the API server tells, and ``ledger``. It uses the contract and nothing else of the assigner.
 """

@@ -160,7 +160,7 @@ class Books:
         return said
 
     def nodes_listed(self, nodes: Iterable[AcceleratorNode]) -> None:
-        """These are all."""
+        """These are all AcceleratorNodes."""
         told = {node.name: node for node in nodes}
         for name in {*self.faults, *(node.inventory.node for node in self.ledger)} - told.keys():
             self.node_gone(name)

@@ -18,7 +18,7 @@ MIB_THOUSANDTHS = 1000 << 20
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """So much of both."""
+    """So much processor time and RAM."""
 
     cpu_milli: int = 0
     ram_mib: int = 0

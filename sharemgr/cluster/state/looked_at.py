@@ -59,7 +59,7 @@ class _Status(TypedDict, total=False):
 
 
 class LookedAtOfPod(TypedDict, total=False):
-    """Of a pod."""
+    """What is looked at of a pod."""
 
     metadata: _Metadata | None
     spec: _Spec | None
@@ -72,7 +72,7 @@ class _Named(TypedDict, total=False):
 
 
 class LookedAtOfAcceleratorNode(TypedDict, total=False):
-    """Of an AcceleratorNode."""
+    """What is looked at of an AcceleratorNode."""
 
     metadata: _Named
     status: Any
@@ -83,7 +83,7 @@ class _Allocatable(TypedDict, total=False):
 
 
 class LookedAtOfNode(TypedDict, total=False):
-    """Of a Node."""
+    """What is looked at of a Node."""
 
     metadata: _Named
     status: _Allocatable

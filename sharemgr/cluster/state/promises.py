@@ -19,7 +19,7 @@ class _Promise:
 
 
 class Promises:
-    """Of one ledger, one a pod."""
+    """The promises of one ledger, one a pod."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

@@ -73,7 +73,7 @@ class _Asked:
 
 
 class Asking:
-    """Of all nodes."""
+    """Asks the managers of all nodes."""
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ class Contact:
 
 
 class ClusterStatusService(ClusterStatusServicer):
-    """Read only."""
+    """The service ClusterStatus; read only."""
 
     def __init__(self, directory: Directory, asking: Asking, rights: Rights, contact: Contact) -> None:
         self._directory = directory

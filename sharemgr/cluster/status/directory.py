@@ -45,7 +45,7 @@ class Placed:
 
 
 class Directory:
-    """What is known of them. All calls are immediate."""
+    """The nodes with devices, and where their managers are. All calls are immediate."""
 
     def __init__(self, service: ObjectName) -> None:
         """``service``: whose endpoints the managers are."""
@@ -56,7 +56,7 @@ class Directory:
         """Set when both were listed; nothing is there before."""
 
     def slices_listed(self, slices: Iterable[Slice]) -> None:
-        """These are all there are."""
+        """These are all slices of endpoints that there are."""
         self._slices = {each.name: each for each in slices if each.service == self._service.name}
         self._listed()
 
@@ -68,7 +68,7 @@ class Directory:
             self._slices[told.name] = told
 
     def nodes_listed(self, nodes: Iterable[Placed]) -> None:
-        """These are all there are."""
+        """These are all nodes with devices that there are."""
         self._placed = {node.name: node for node in nodes}
         self._listed()
 

@@ -12,7 +12,7 @@ go on."""
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Of whom something is asked: of all where both are empty."""
+    """Which pods are asked about: all where both are empty."""
 
     namespace: str = ""
     pod: str = ""

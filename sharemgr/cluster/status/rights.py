@@ -94,7 +94,7 @@ def token_of(metadata: Any) -> str:
 
 
 class Rights:
-    """Those of all who call."""
+    """The rights of all who call."""
 
     def __init__(self, calls: Calls, clock: Callable[[], float] = monotonic) -> None:
         self._calls = calls

@@ -30,7 +30,7 @@ FULL = 64
 
 
 class Closer:
-    """One allocation's."""
+    """Closes what one allocation's clients pass."""
 
     def __init__(self, listener: socket.socket) -> None:
         """For the connections of this listener, which does not listen yet. Raises OSError."""
