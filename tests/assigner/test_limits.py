@@ -179,7 +179,7 @@ async def test_nothing_is_kept_of_who_was_sent_away(running: Running, let_pass: 
         for client in silent[:-HANDSHAKES_PER_ADDRESS_MAX]:
             await client.until_end()
     assert await (await running.client()).is_answered()
-    kept = [each for each in gc.get_objects() if isinstance(each, accepting._Visitor)]
+    kept = [each for each in gc.get_objects() if isinstance(each, accepting._Accepted)]
     assert len(kept) == HANDSHAKES_PER_ADDRESS_MAX + 1
 
 

@@ -44,7 +44,7 @@ Speaking = Callable[[asyncio.Transport, Telling], asyncio.Protocol]
 """Makes what speaks over a connection that is let in; it tells where it ends it."""
 
 
-class Door:
+class Acceptor:
     """Where the connections to one address come in."""
 
     def __init__(self, refusal: Callable[[Mapping[str, object]], str], speaking: Speaking, endings: Endings) -> None:
@@ -56,8 +56,8 @@ class Door:
         self._speaking = speaking
         self._endings = endings
         self._no_room_log = LogLimit()
-        self._shaking: ConnectionLimit[_Visitor] = ConnectionLimit(HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS_MAX)
-        self._inside: ConnectionLimit[_Visitor] = ConnectionLimit(CONNECTIONS_MAX, CONNECTIONS_MAX)
+        self._shaking: ConnectionLimit[_Accepted] = ConnectionLimit(HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS_MAX)
+        self._inside: ConnectionLimit[_Accepted] = ConnectionLimit(CONNECTIONS_MAX, CONNECTIONS_MAX)
         """The youngest is the one that was heard of last."""
 
     async def accept(self, listener: socket.socket) -> None:
@@ -74,9 +74,9 @@ class Door:
                         logger.error("no connection can be accepted for a moment: %s%s", error.strerror or error, more)
                     await asyncio.sleep(ACCEPT_AGAIN_S)
                     continue
-                visitor = _Visitor(self, str(address[0]))
-                self._admit(self._shaking, visitor, Ending.HANDSHAKES, IN_HANDSHAKE)
-                handshake = visitor.shake_hands(connection)
+                accepted = _Accepted(self, str(address[0]))
+                self._admit(self._shaking, accepted, Ending.HANDSHAKES, IN_HANDSHAKE)
+                handshake = accepted.shake_hands(connection)
                 handshakes.add(handshake)
                 handshake.add_done_callback(handshakes.discard)
                 # What is already connected has its turn between any two that come.
@@ -87,54 +87,54 @@ class Door:
             if handshakes:
                 await asyncio.wait(handshakes)
 
-    async def shake_hands(self, visitor: "_Visitor", connection: socket.socket) -> None:
-        """Returns when the visitor is let in, or has ended."""
+    async def shake_hands(self, accepted: "_Accepted", connection: socket.socket) -> None:
+        """Returns when it is let in, or has ended."""
         limits = {"ssl_handshake_timeout": HANDSHAKE_S, "ssl_shutdown_timeout": SHUTDOWN_S} if self.context else {}
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: visitor, connection, ssl=self.context, **limits
+                lambda: accepted, connection, ssl=self.context, **limits
             )
         except ConnectionAbortedError:
-            self._endings.tell(visitor.address, Ending.SLOW, f"its handshake has taken longer than {HANDSHAKE_S:g} s")
+            self._endings.tell(accepted.address, Ending.SLOW, f"its handshake has taken longer than {HANDSHAKE_S:g} s")
         except ssl.SSLError as error:
-            self._endings.tell(visitor.address, Ending.HANDSHAKE, f"its handshake failed: {error.reason or error}")
+            self._endings.tell(accepted.address, Ending.HANDSHAKE, f"its handshake failed: {error.reason or error}")
         except OSError:
             # The other side has left.
             pass
         finally:
-            self._shaking.remove(visitor)
+            self._shaking.remove(accepted)
 
-    def let_in(self, visitor: "_Visitor", transport: asyncio.Transport) -> asyncio.Protocol | None:
+    def let_in(self, accepted: "_Accepted", transport: asyncio.Transport) -> asyncio.Protocol | None:
         """What speaks over a connection that was made; None where it is not let in."""
-        self._shaking.remove(visitor)
+        self._shaking.remove(accepted)
         refusal = self._refusal(transport.get_extra_info("peercert") or {})
         if refusal:
-            self._endings.tell(visitor.address, Ending.NAME, refusal)
+            self._endings.tell(accepted.address, Ending.NAME, refusal)
             return None
-        self._admit(self._inside, visitor, Ending.CONNECTIONS, f"there may be {CONNECTIONS_MAX}")
-        return self._speaking(transport, partial(self._endings.tell, visitor.address))
+        self._admit(self._inside, accepted, Ending.CONNECTIONS, f"there may be {CONNECTIONS_MAX}")
+        return self._speaking(transport, partial(self._endings.tell, accepted.address))
 
-    def heard_of(self, visitor: "_Visitor") -> None:
+    def heard_of(self, accepted: "_Accepted") -> None:
         """It has sent something."""
-        self._inside.renew(visitor)
+        self._inside.renew(accepted)
 
-    def gone(self, visitor: "_Visitor") -> None:
+    def gone(self, accepted: "_Accepted") -> None:
         """Its connection has ended."""
-        self._inside.remove(visitor)
+        self._inside.remove(accepted)
 
-    def _admit(self, limit: ConnectionLimit["_Visitor"], visitor: "_Visitor", kind: Ending, bounds: str) -> None:
-        evicted = limit.admit(visitor, visitor.address)
+    def _admit(self, limit: ConnectionLimit["_Accepted"], accepted: "_Accepted", kind: Ending, bounds: str) -> None:
+        evicted = limit.admit(accepted, accepted.address)
         if evicted is not None:
-            self._endings.tell(evicted.address, kind, f"{bounds}, and one came from {visitor.address}")
+            self._endings.tell(evicted.address, kind, f"{bounds}, and one came from {accepted.address}")
             evicted.end()
 
 
-class _Visitor(asyncio.Protocol):
+class _Accepted(asyncio.Protocol):
     """A connection, from the time it was accepted to its end."""
 
-    def __init__(self, door: Door, address: str) -> None:
+    def __init__(self, acceptor: Acceptor, address: str) -> None:
         self.address = address
-        self._door = door
+        self._acceptor = acceptor
         self._transport: asyncio.Transport | None = None
         self._spoken = asyncio.Protocol()
         """What speaks over it: what does nothing, until it is let in."""
@@ -142,7 +142,7 @@ class _Visitor(asyncio.Protocol):
 
     def shake_hands(self, connection: socket.socket) -> asyncio.Task[None]:
         """Begins. The task ends when it is let in, or has ended."""
-        self._handshake = task = asyncio.create_task(self._door.shake_hands(self, connection))
+        self._handshake = task = asyncio.create_task(self._acceptor.shake_hands(self, connection))
         task.add_done_callback(partial(self._shaken, connection))
         return task
 
@@ -165,7 +165,7 @@ class _Visitor(asyncio.Protocol):
         """See asyncio.Protocol. The handshake, if there is one, has succeeded."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        spoken = self._door.let_in(self, transport)
+        spoken = self._acceptor.let_in(self, transport)
         if spoken is None:
             self.end()
         else:
@@ -174,12 +174,12 @@ class _Visitor(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
-        self._door.gone(self)
+        self._acceptor.gone(self)
         self._spoken.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
-        self._door.heard_of(self)
+        self._acceptor.heard_of(self)
         self._spoken.data_received(data)
 
     def eof_received(self) -> bool | None:

@@ -16,7 +16,7 @@ from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.kube.parts import write
 from edgeshare.log_limit import LogLimit
 from sharemgr.cluster.server import http1, http2
-from sharemgr.cluster.server.accepting import Door, Telling
+from sharemgr.cluster.server.accepting import Acceptor, Telling
 from sharemgr.cluster.server.answers import Answer, Asked
 from sharemgr.cluster.server.bodies import Bodies
 from sharemgr.cluster.server.certificates import common_names
@@ -66,18 +66,18 @@ class Server:
         """When the certificate of who was let in last holds no more, in seconds since 1970; None: there was none."""
         self.bodies = Bodies()
         """What is kept of requests, of all connections."""
-        self._door = Door(self._refusal, self._speaking, Endings(ended, now_ns))
         self._now_ns = now_ns
         self._limits: defaultdict[tuple[str, HTTPStatus], LogLimit] = defaultdict(LogLimit)
+        self._acceptor = Acceptor(self._refusal, self._speaking, Endings(ended, now_ns))
 
     @asynccontextmanager
     async def running(self, context: ssl.SSLContext | None) -> AsyncIterator[str]:
         """Serves while it is entered, over TLS if there is a ``context``; yields the URL. Raises Unavailable where it
         cannot listen."""
         with _listener(self._address) as listener:
-            self._door.context = context
+            self._acceptor.context = context
             async with asyncio.TaskGroup() as tasks:
-                accepting = tasks.create_task(self._door.accept(listener))
+                accepting = tasks.create_task(self._acceptor.accept(listener))
                 try:
                     host, _ = parse_address(self._address)
                     scheme = "http" if context is None else "https"
@@ -91,7 +91,7 @@ class Server:
         """Goes by this for the connections that come from now on; none is turned away meanwhile, and those that are
         there, which would last for days, are left when they have answered once more, those of HTTP/2 when all that came
         over them is answered."""
-        self._door.context = context
+        self._acceptor.context = context
         for connection in list(self._connections):
             connection.leave()
 

@@ -29,7 +29,7 @@ from edgeshare.waiting import ended, first_of
 from sharemgr.cluster.config import Status
 from sharemgr.cluster.replica.following import follow, read
 from sharemgr.cluster.status.asking import Asking, Told
-from sharemgr.cluster.status.directory import Directory, parse_placed, parse_slice
+from sharemgr.cluster.status.directory import Directory, parse_endpoints, parse_placed
 from sharemgr.cluster.status.query import Query, view
 from sharemgr.cluster.status.rights import Rights, token_of
 
@@ -159,10 +159,10 @@ async def serving(config: Status, calls: Calls) -> AsyncIterator[str]:
     own = TlsFiles(certificate=config.certificate, private_key=config.private_key)
     port = grpc_tls.listen(server, config.address, grpc_tls.server_credentials(own))
     slices = f"/apis/discovery.k8s.io/v1/namespaces/{config.managers.service.namespace}/endpointslices"
-    told_of_slices = (partial(read, parse_slice), directory.slices_listed, directory.slice_told)
+    told_of_endpoints = (partial(read, parse_endpoints), directory.endpoints_listed, directory.endpoints_told)
     told_of_nodes = (partial(read, parse_placed), directory.nodes_listed, directory.node_told)
     tasks = [
-        asyncio.create_task(follow(calls, slices, "", *told_of_slices)),
+        asyncio.create_task(follow(calls, slices, "", *told_of_endpoints)),
         asyncio.create_task(follow(calls, ACCELERATOR_NODES, "", *told_of_nodes)),
         asyncio.create_task(contact.keep(calls)),
     ]

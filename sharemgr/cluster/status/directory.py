@@ -26,7 +26,7 @@ Name = Annotated[str, Field(max_length=NAME_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class EndpointSlice:
     """Some endpoints of a Service."""
 
     name: str
@@ -50,17 +50,17 @@ class Directory:
     def __init__(self, service: ObjectName) -> None:
         """``service``: whose endpoints the managers are."""
         self._service = service
-        self._slices: dict[str, Slice] | None = None
+        self._slices: dict[str, EndpointSlice] | None = None
         self._placed: dict[str, Placed] | None = None
         self.known = asyncio.Event()
         """Set when both were listed; nothing is there before."""
 
-    def slices_listed(self, slices: Iterable[Slice]) -> None:
+    def endpoints_listed(self, slices: Iterable[EndpointSlice]) -> None:
         """These are all slices of endpoints that there are."""
         self._slices = {each.name: each for each in slices if each.service == self._service.name}
         self._listed()
 
-    def slice_told(self, kind: str, told: Slice) -> None:
+    def endpoints_told(self, kind: str, told: EndpointSlice) -> None:
         """One is there, was changed, or is DELETED."""
         assert self._slices is not None
         self._slices.pop(told.name, None)
@@ -149,7 +149,7 @@ class _AcceleratorNode(_Named):
     status: _Devices = _Devices()
 
 
-def parse_slice(thing: object) -> Slice:
+def parse_endpoints(thing: object) -> EndpointSlice:
     """An EndpointSlice from its plain JSON. Raises InvalidRequest for what is none."""
     try:
         told = _EndpointSlice.model_validate(thing)
@@ -160,7 +160,7 @@ def parse_slice(thing: object) -> Slice:
     managers = tuple(
         (each.node, join_address(str(each.addresses[0]), port)) for each in endpoints if each.node and port
     )
-    return Slice(told.metadata.name, told.metadata.labels.get(SERVICE_LABEL, ""), managers)
+    return EndpointSlice(told.metadata.name, told.metadata.labels.get(SERVICE_LABEL, ""), managers)
 
 
 def parse_placed(thing: object) -> Placed:

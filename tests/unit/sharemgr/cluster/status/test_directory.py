@@ -8,7 +8,7 @@ from edgeshare.contract.errors import InvalidRequest
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.status_pb2 import AllocationStatus, DeviceStatus, NodeStatus, UnmanagedProcess
 from sharemgr.cluster.config import ObjectName
-from sharemgr.cluster.status.directory import Directory, parse_placed, parse_slice
+from sharemgr.cluster.status.directory import Directory, parse_endpoints, parse_placed
 from sharemgr.cluster.status.query import Query, view
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ def accelerator_node(name: str, *pods: tuple[str, str]) -> Json:
 
 def directory(*slices: Json) -> Directory:
     found = Directory(ObjectName(namespace="edgeshare", name="managers"))
-    found.slices_listed(map(parse_slice, slices))
+    found.endpoints_listed(map(parse_endpoints, slices))
     return found
 
 
@@ -48,9 +48,9 @@ def test_a_manager_is_where_the_endpoints_of_its_service_say_and_those_that_are_
 
 def test_what_a_watch_tells_takes_the_place_of_what_was() -> None:
     found = directory(endpoints(endpoint("n1", "10.0.0.1")))
-    found.slice_told("MODIFIED", parse_slice(endpoints(endpoint("n1", "10.0.0.9"))))
+    found.endpoints_told("MODIFIED", parse_endpoints(endpoints(endpoint("n1", "10.0.0.9"))))
     assert found.addresses("n1") == ("10.0.0.9:9468",)
-    found.slice_told("DELETED", parse_slice(endpoints(endpoint("n1", "10.0.0.9"))))
+    found.endpoints_told("DELETED", parse_endpoints(endpoints(endpoint("n1", "10.0.0.9"))))
     assert found.addresses("n1") == ()
 
 
@@ -67,14 +67,14 @@ def test_what_a_watch_tells_takes_the_place_of_what_was() -> None:
 )
 def test_what_is_no_slice_of_addresses_is_refused(nonsense: object) -> None:
     with pytest.raises(InvalidRequest, match="expected an EndpointSlice: "):
-        parse_slice(nonsense)
+        parse_endpoints(nonsense)
 
 
 @pytest.mark.parametrize(
     "no_address", [endpoints(endpoint("n1", "10.0.0.1"), port=None), endpoints(endpoint("", "10.0.0.1"))]
 )
 def test_an_endpoint_without_a_port_or_a_node_is_nobodys(no_address: Json) -> None:
-    assert parse_slice(no_address).managers == ()
+    assert parse_endpoints(no_address).managers == ()
 
 
 def test_a_query_concerns_the_nodes_on_which_its_pods_have_allocations() -> None:
