@@ -26,7 +26,7 @@ PACES = {
         # Graphs: NVIDIA, "Constant Time Launch for Straight-Line CUDA Graphs and Other Performance Enhancements":
         # 2.5 µs and about 1 ns a node from CUDA 12.6 on. The rest is of the usual order, and not one board's figures.
         Pace("workstation", 4_000, 2_500, 1, 1_000, 500, 100_000),
-        # The same article: 2 µs and 200 ns a node before CUDA 12.6, which most Jetsons have; here, as a launch,
+        # Graphs before CUDA 12.6, which most Jetsons have, by that article: 2 µs and 200 ns a node; here, as a launch,
         # nearly four times that.
         Pace("jetson", 15_000, 7_500, 750, 4_000, 2_000, 250_000),
     )

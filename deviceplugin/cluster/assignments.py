@@ -61,7 +61,7 @@ class Annotating:
                 if len(failures) == FAILURES_MAX or not isinstance(error, Refused | Failed):
                     break
         if failures:
-            # The same one while they are the same, so that the log has it once.
+            # As long as the same ones last it is the same one of them, so that the log has it once.
             raise min(failures, key=str)
 
     async def _look_at(self, pod: BoundPod) -> None:

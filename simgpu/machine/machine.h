@@ -58,7 +58,7 @@ void machine_reap_now(struct machine *machine);
 
 /* Brings a GPU's simulation up to now. The caller does not hold its lock. */
 void machine_advance(struct machine *machine, uint32_t gpu);
-/* The same, and keeps the lock. */
+/* Brings a GPU's simulation up to now, and keeps the lock. */
 void machine_advance_and_lock(struct machine *machine, uint32_t gpu);
 
 /* A GPU's lock, safe against the death of its holder: what a dead one left half done is repaired first. */
@@ -77,7 +77,7 @@ uint64_t gpu_used_bytes(const struct simgpu_gpu *gpu);
 bool machine_take_memory(struct machine *machine, uint32_t gpu, uint32_t context, uint64_t bytes);
 void machine_give_memory(struct machine *machine, uint32_t gpu, uint32_t context, uint64_t bytes);
 
-/* The same for this process itself, outside every context. */
+/* Takes memory of one GPU for this process itself, outside every context, or gives it back. */
 bool machine_take_own_memory(struct machine *machine, uint32_t gpu, uint64_t bytes);
 void machine_give_own_memory(struct machine *machine, uint32_t gpu, uint64_t bytes);
 /* What a process has of a GPU's memory outside its contexts. */

@@ -19,8 +19,8 @@ FLOOR_FILES = 15
 FILE_LINES = 300
 THIN_LINES = 40
 FUNCTION_LINES = 60
-LEANING = re.compile(r'\s*"""(And|Else|Likewise|One more|The contrary|The same)\b')
-"""How a docstring begins that says nothing without the one above it."""
+LEANING = re.compile(r'\s*("""|/\* )(And|Else|Likewise|One more|The contrary|The same)\b')
+"""How a docstring, or a comment in C, begins that says nothing without the one above it."""
 
 LONG_FILES = {
     "cuda_hook/driver_api.h": 1387,
@@ -102,11 +102,10 @@ def test_functions_are_not_long() -> None:
     ] == []
 
 
-def test_no_docstring_needs_the_line_before() -> None:
+def test_no_docstring_or_comment_needs_the_line_before() -> None:
     assert [
         f"{path}:{number}: {line.strip()}"
         for path in files(*PRODUCT)
-        if path.suffix == ".py"
         for number, line in enumerate((ROOT / path).read_text().splitlines(), start=1)
         if LEANING.match(line)
     ] == []

@@ -33,8 +33,8 @@ int es_hint_leave(struct es_hint_page *hint, const struct es_gate_page *gate, co
 /* Sleeps while the word is `seen`, at most timeout_ns: 0 when woken or changed, else ETIMEDOUT or EINTR. */
 int es_gate_wait(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns);
 
-/* The same for the client's own helper, which es_gate_call wakes, too. es_gate_call wakes nobody else; it returns how
- * many it woke. */
+/* Sleeps as es_gate_wait does, for the client's own helper, which es_gate_call wakes, too. es_gate_call wakes nobody else;
+ * it returns how many it woke. */
 int es_gate_park(const struct es_gate_page *page, uint32_t seen, uint64_t timeout_ns);
 int es_gate_call(const struct es_gate_page *page);
 

@@ -88,8 +88,8 @@ struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key);
  * measured anew or exactly. Needs no lock: what it says was true of this key at some moment of the call. */
 int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key, bool beside);
 
-/* The same of one that has samples. Beside others nothing but this says what it took: a gap that the device made between two
- * markers, which made an exact time longer, is left out. */
+/* How long a launch of an entry that has samples usually takes. Beside others nothing but this says what it took: a gap that the
+ * device made between two markers, which made an exact time longer, is left out. */
 uint64_t es_costs_usual_ns(const struct es_cost *entry, bool beside);
 
 /* Is it time to see it alone once more? It is the turn of the one that was not seen for longest. Needs no lock. */
@@ -111,7 +111,7 @@ bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry);
 /* A launch has asked whether it can be timed exactly, as the first ones of a short function do. Under the lock. */
 void es_costs_ask(struct es_costs *costs, struct es_cost *entry);
 
-/* It is due, and cannot be timed exactly now: the others are not to wait for it. Under the lock. */
+/* A launch that is due cannot be timed exactly now: the others are not to wait for it. Under the lock. */
 void es_costs_put_off(struct es_costs *costs, struct es_cost *entry);
 
 /* A launch of the key took this long, with no part of the host's in it. Unless it was `alone` others may have run in that time. */
@@ -128,7 +128,7 @@ void es_costs_judge(struct es_costs *costs, bool longer);
  * are not taken for exact any more. */
 void es_costs_doubt(struct es_costs *costs, uint64_t key, uint64_t more_ns);
 
-/* It takes so long, as its kind says: as exact as times come, unless more of them are found to be wrong. */
+/* A launch of this entry takes so long, as its kind says: as exact as times come, unless more of them are found to be wrong. */
 void es_costs_assume(struct es_cost *entry, uint64_t ns);
 
 /* Is the time that is known of it exact? Needs no lock. */
@@ -157,9 +157,9 @@ bool es_costs_note_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns
 /* A launch of the key was over `most_ns` after its stream was free for it, whatever else ran meanwhile. */
 void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns);
 
-/* The same, where others ran in that time, too: `ns` is its part by the estimates of all, `most_ns` all of the time. As long as
- * its own estimate is a guess the part is one, too, and is left for a time that was its alone; where there is none for long,
- * all of the time is the most that it can be. */
+/* A launch of the key took a time in which others ran, too: `ns` is its part by the estimates of all, `most_ns` all of the time.
+ * As long as its own estimate is a guess the part is one, too, and is left for a time that was its alone; where there is none for
+ * long, all of the time is the most that it can be. */
 void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t most_ns);
 
 #endif

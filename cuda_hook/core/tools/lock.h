@@ -38,8 +38,8 @@ void es_lock_give(struct es_lock *lock) ES_GIVES(lock);
  * it interrupted must not take any. */
 extern __thread uint32_t es_locks_held __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The same for what is held like a lock but never waited for: a flag that says "I am at it". The count is for handlers in
- * the same thread, so that the order of writes need only be kept from the compiler. */
+/* Count what is held like a lock but never waited for: a flag that says "I am at it". The count is for handlers in the same
+ * thread, so that the order of writes need only be kept from the compiler. */
 static inline void es_locks_hold(void) {
     es_locks_held++;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -38,7 +38,7 @@ struct es_closed *es_closed_at(uint32_t place) ES_LOCKED(es_state_lock);
 /* The oldest has ended, and was seen to at this time. */
 void es_closed_pop(uint64_t ended_ns) ES_LOCKED(es_state_lock);
 
-/* Its stream is through with this one, which is not the oldest. */
+/* A batch's stream is through with it, and it is not the oldest. */
 void es_closed_pass_over(struct es_closed *batch) ES_LOCKED(es_state_lock);
 
 /* By their estimates, what those take that are over and stand behind one that has not ended. */

@@ -31,7 +31,8 @@ uint64_t es_streams_busy(void) ES_LOCKED(es_state_lock);
  * other stream is busy. */
 struct es_queued es_queued_beside(int stream, uint64_t now_ns) ES_LOCKED(es_state_lock);
 
-/* The same with the batch itself, of so many launches, which was submitted to so many streams, as if evenly. */
+/* What was queued as a batch began, with the batch itself, of so many launches, which was submitted to so many streams, as
+ * if evenly. */
 struct es_queued es_queued_with(struct es_queued queued, uint64_t used_ns, uint64_t launches, int streams)
     ES_LOCKED(es_state_lock);
 

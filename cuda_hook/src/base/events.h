@@ -27,7 +27,7 @@ void es_on_place_left(int stream) ES_LOCKED(es_state_lock);
 /* In a forked child in which CUDA begins: all floors forget what was the parent's. */
 void es_on_forked(void);
 
-/* The same for an EdgeTPU, in a forked child that makes use of one: what is open is the parent's to give back. */
+/* In a forked child that makes use of an EdgeTPU: what is open is the parent's to give back. */
 void es_on_tpu_forked(void);
 
 #endif

@@ -11,8 +11,8 @@ enum { ES_SETTING_BYTES = 512 }; /* with the zero at its end; what is longer is 
  * EDGESHARE_HOOK_DIR, which tells programs outside of containers. */
 const char *es_setting_folder(void);
 
-/* The same of its EdgeTPU allocation, by EDGESHARE_TPU_HOOK_DIR. It is another folder than the GPU's, as a container may
- * have both. */
+/* The folder of this process's EdgeTPU allocation, outside of containers by EDGESHARE_TPU_HOOK_DIR. It is another folder
+ * than the GPU's, as a container may have both. */
 const char *es_setting_tpu_folder(void);
 
 /* EDGESHARE_HOOK_LOG: a file to append to, or "stderr"; empty where nothing is to be logged. */

@@ -36,7 +36,8 @@ int64_t es_marker_elapsed_ns(CUevent from, CUevent to);
 /* The hook's own thread is about to sleep on a marker of a context that is held. */
 void es_marker_await_begin(struct es_marker marker) ES_LOCKED(es_state_lock);
 
-/* Then it sleeps, in the driver, until the device has come to it, and gives the marker back and the context up. */
+/* The hook's own thread sleeps, in the driver, until the device has come to the marker, after es_marker_await_begin; gives the
+ * marker back and the context up. */
 void es_marker_await(struct es_marker marker, CUcontext owner);
 
 /* In a forked child. */

@@ -14,7 +14,7 @@ enum es_symbol {
     ES_SYMBOLS,
 };
 
-/* Those from here on are NVML's, those before it the driver's. */
+/* Symbols from here on are NVML's, those before it the driver's. */
 enum { ES_FIRST_OF_NVML = ES_SYMBOL_nvmlDeviceGetMemoryInfo };
 
 /* The driver's (and NVML's) own functions, by es_symbol: NULL where it has none, or is not loaded yet. */
@@ -23,7 +23,7 @@ extern void *es_driver[ES_SYMBOLS] __attribute__((visibility("hidden")));
 /* The driver's own function of this name. */
 #define ES_DRIVER(name) ((__typeof__(&name))es_driver[ES_SYMBOL_##name])
 
-/* The same of NVML. */
+/* NVML's own function of this name. */
 #define ES_NVML_LIBRARY(name) ES_DRIVER(name)
 
 /* Exports a wrapper that is called es_<name> here as <name>. */
@@ -45,7 +45,7 @@ extern void *es_driver[ES_SYMBOLS] __attribute__((visibility("hidden")));
  * once the driver is kept. */
 bool es_driver_find(void);
 
-/* The same for NVML's part of it, which is asked for seldom and never kept. */
+/* Fills NVML's part of es_driver when NVML is loaded; true when it is filled. It is asked for seldom and never kept. */
 bool es_nvml_find(void);
 
 /* es_driver_find or es_nvml_find, whichever the symbol is of. */

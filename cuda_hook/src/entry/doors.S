@@ -117,7 +117,7 @@ dlvsym:
 #error "the doors are written for x86-64 and aarch64"
 #endif
 
-/* The same for the hook itself: by their names it may reach those of a library that stands before it. */
+/* The hook itself calls the two by these names: by their own it may reach those of a library that stands before it. */
         .globl  es_door_dlsym
         .hidden es_door_dlsym
         .set    es_door_dlsym, dlsym

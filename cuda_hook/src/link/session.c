@@ -78,7 +78,7 @@ static bool read_answer(void *answer, uint16_t kind, uint32_t number, bool *more
         *more = false;
         return false;
     }
-    /* Else it answers a question that nobody waits for any more. */
+    /* An answer to a question that nobody waits for any more is passed over. */
     if (answer == NULL || got != kind || packet.header.number != number)
         return false;
     memcpy(answer, &packet, (size_t)bytes);

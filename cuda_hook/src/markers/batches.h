@@ -26,7 +26,8 @@ bool es_batch_full(const struct es_slot *slot, uint64_t cap_ns) ES_LOCKED(es_sta
  * the gate is shut and the slot is not busy (foreign). */
 void es_batch_close(struct es_slot *slot, bool foreign);
 
-/* The same of all threads, while the gate is shut: false when some are within the driver, and theirs stayed open. */
+/* Closes the open batches of all threads, while the gate is shut: false when some are within the driver, and theirs stayed
+ * open. */
 bool es_batches_close_all(void);
 
 /* The batch holds nothing any more, its thread must ask before the next. When that thread is not the one that does

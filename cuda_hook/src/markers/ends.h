@@ -13,13 +13,13 @@
 /* The head was seen to have ended, so long after its start and after the latest end that was counted. */
 void es_ends_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns) ES_LOCKED(es_state_lock);
 
-/* Its stream is through with this one, before the head of all is. */
+/* A batch's stream is through with it, before the head of all is. */
 void es_ends_pass_over(struct es_closed *batch, uint64_t now_ns) ES_LOCKED(es_state_lock);
 
 /* The marker of the latest end that was counted, where it is of this context, else NULL. */
 CUevent es_ends_latest(int context) ES_LOCKED(es_state_lock);
 
-/* When that was. By the thread that collects, which alone changes it, and needs no lock for it. */
+/* When the latest end that was counted was. By the thread that collects, which alone changes it, and needs no lock for it. */
 uint64_t es_ends_latest_ns(void);
 
 /* Where streams run beside each other: all that was submitted to these is done, as who waited for it knows. To be said when what

@@ -15,7 +15,7 @@ void es_teach_sooner(uint64_t by_ns) ES_LOCKED(es_state_lock);
 /* The oldest batch has ended; the latest that was counted before it stood in this stream. */
 void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent, int latest_stream) ES_LOCKED(es_state_lock);
 
-/* Its stream came to the end of a batch that is not the oldest: it ran beside other streams. */
+/* A batch that is not the oldest has ended: it ran beside other streams. */
 void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns) ES_LOCKED(es_state_lock);
 
 /* A batch that waited for the device to come to its context began start_ns before its end. When the device fell free may have

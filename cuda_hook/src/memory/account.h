@@ -45,7 +45,7 @@ void es_account_drop(struct es_claim *claim);
  * NULL. */
 void es_account_keep(struct es_claim *claim, enum es_block_kind kind, uint64_t handle, const void *owner);
 
-/* The same with nothing to know it by; ended by es_account_free. */
+/* The driver took it, and nothing is there to know it by; ended by es_account_free. */
 void es_account_use(struct es_claim *claim);
 
 /* What is known by a handle, which is so no more: another thread may get the same one at once. The block's address is 0

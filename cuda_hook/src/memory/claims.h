@@ -9,8 +9,8 @@
 /* May this process take so much? False: it would pass the cap, or no device has so much (ES_MEMORY_BYTES_MAX). */
 bool es_claim_take(struct es_claim *claim, CUdevice device, uint64_t bytes);
 
-/* The same on the device of the current context, which is told, too. Without a context nothing is counted: the driver
- * will have something to say. */
+/* May this process take so much on the device of the current context, which is told, too? Without a context nothing is
+ * counted: the driver will have something to say. */
 bool es_claim_take_here(struct es_claim *claim, CUcontext *context, uint64_t bytes);
 
 /* The driver took so much, more or less than was claimed. False: the rest does not fit, and the claim is as it was. */

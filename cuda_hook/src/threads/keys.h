@@ -88,7 +88,7 @@ static inline uint64_t es_key_copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy) {
                         : es_key_copy(ES_COPY_PEER, copy->WidthInBytes * copy->Height * copy->Depth);
 }
 
-/* As before CUDA 3.2, with 32 bits for all that is counted. */
+/* Copies as before CUDA 3.2, with 32 bits for all that is counted. */
 static inline uint64_t es_key_copy_2d_v1(const CUDA_MEMCPY2D_v1 *copy) {
     return copy == NULL
                ? es_key_copy(ES_COPY_ANY, 0)

@@ -25,7 +25,8 @@ static inline bool es_tpu_absent(void) {
     return __builtin_expect(__atomic_load_n(&es_tpu_assigned, __ATOMIC_ACQUIRE) == ES_TPU_NONE, 1);
 }
 
-/* The same, and finds out where nobody has yet. Keeps errno. False where a signal handler interrupted the hook, too. */
+/* Has this process a share of an EdgeTPU? Finds out where nobody has yet. Keeps errno. False where a signal handler
+ * interrupted the hook, too. */
 bool es_tpu_look(void);
 
 /* Does opening this path, with these flags, wait for a slice? Its number among those assigned, else -1. A path that
@@ -50,7 +51,7 @@ bool es_tpu_enter(void);
 /* Keeps once more what is kept already. Keeps errno. */
 void es_tpu_keep(void);
 
-/* The contrary of both: gives the slice back when nothing keeps it any more. Keeps errno. */
+/* Keeps once less what es_tpu_enter or es_tpu_keep kept: gives the slice back when nothing keeps it any more. Keeps errno. */
 void es_tpu_leave(void);
 
 /* How long a device that somebody else has is asked for again, although this process has the slice. */

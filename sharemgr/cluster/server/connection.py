@@ -39,7 +39,7 @@ class ClientConnection(asyncio.Protocol, ABC):
         """See asyncio.Protocol."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # Else an answer waits until the client's system has acknowledged the one before, 40 ms.
+        # With Nagle's algorithm an answer waits until the client's system has acknowledged the one before, 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._all.add(self)
         self._loop = asyncio.get_running_loop()

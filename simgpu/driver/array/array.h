@@ -26,7 +26,7 @@ static inline size_t array_bytes(const struct CUarray_st *array) {
 
 /* CUDA_SUCCESS where the handle is an array with memory. */
 CUresult check_array(const struct CUarray_st *array);
-/* The same for a part of its first row, in bytes. */
+/* CUDA_SUCCESS where the handle is an array with memory, whose first row has such a part, in bytes. */
 CUresult check_array_line(const struct CUarray_st *array, size_t offset, size_t bytes);
 /* A new one that is in no list; CUDA_ERROR_INVALID_VALUE where there can be none such. */
 CUresult array_make(struct CUctx_st *context, const CUDA_ARRAY3D_DESCRIPTOR *wanted, struct CUarray_st **made);

@@ -37,7 +37,7 @@ struct object_pool {
 };
 void *object_make(struct object_pool *pool, size_t size);
 void object_drop(struct object_pool *pool, void *object);
-/* The same for one that is of no pool: it is freed when as many others have been dropped like this. */
+/* Drops an object that is of no pool: it is freed when as many others have been dropped like this. */
 void object_free(void *object);
 
 /* What a real driver need not survive. */

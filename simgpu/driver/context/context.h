@@ -37,7 +37,7 @@ struct CUctx_st {
 /* The calling thread's context, in `context`. Here and below `call` is who asks, for what is noted of a misuse. */
 CUresult current_context(struct CUctx_st **context, const char *call);
 CUresult check_context(const struct CUctx_st *context, const char *call);
-/* The same without a word of misuse. */
+/* The calling thread's context or NULL, without a word of misuse. */
 struct CUctx_st *context_if_any(void);
 
 /* The calling thread's context, or return why there is none. */

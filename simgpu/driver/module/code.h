@@ -18,7 +18,7 @@ bool code_is_loaded(const struct CUmod_st *module, const struct CUctx_st *contex
 /* The module is over. */
 void code_unload(struct CUmod_st *module);
 
-/* The same for the module of a function that is about to run; costs one comparison when it is loaded. */
+/* Loads the module of a function that is about to run; costs one comparison when it is loaded. */
 CUresult function_load(struct CUfunc_st *function, struct CUctx_st *context);
 
 #endif

@@ -35,7 +35,7 @@ CUresult transfer_work(const struct transfer *transfer, struct node_work *work);
 CUresult transfer_submit(struct CUstream_st *stream, const struct transfer *transfer, bool wait);
 CUresult copy_line(CUstream stream, uintptr_t to, enum side to_side, uintptr_t from, enum side from_side, size_t bytes,
                    bool wait);
-/* The same for a stream's handle. */
+/* Checks a copy of a box and submits it to the stream of this handle. */
 CUresult copy_box(CUstream stream, const struct box *box, bool wait);
 
 #endif
