@@ -46,7 +46,7 @@ class ListReader(Generic[T]):
     @contextmanager
     def page(self) -> Iterator[Callable[[bytes], None]]:
         """Yields what takes a page's bytes, in their order, until it is left. Both raise Unavailable for what is no
-        page of a list, and for a list without an end; ``take`` also whatever ``keep`` does."""
+        page of a list, and for a list without an end; what is yielded, also whatever ``keep`` does."""
         try:
             page = _Page(self._path)
             yield lambda chunk: self._take(page.objects_in(chunk))

@@ -13,19 +13,19 @@ enum {
     PATIENCE_MS = 10 * 1000, /* to make or to end a context takes a driver some seconds at most */
     LOOK_MS = 100,
 };
-enum { FREE, TAKEN, AWAITED }; /* of a turn */
+enum { FREE, TAKEN, AWAITED }; /* what a word of `taken` says */
 
-static struct es_primary primaries[DEVICES]; /* each under its turn */
-static uint32_t turns[DEVICES];              /* futexes */
+static struct es_primary primaries[DEVICES]; /* each is under its word of `taken` */
+static uint32_t taken[DEVICES];              /* futexes */
 
-/* The thread has a turn, or is about to: a handler that interrupted it must not wait for it. */
+/* The thread has taken one, or is about to: a handler that interrupted it must not wait for it. */
 static __thread bool at_it __attribute__((tls_model("initial-exec")));
 
-static void wait_for(uint32_t *turn) {
+static void wait_for(uint32_t *word) {
     const uint64_t give_up_ns = es_now_ns() + PATIENCE_MS * ES_MS;
 
-    while (__atomic_exchange_n(turn, AWAITED, __ATOMIC_ACQUIRE) != FREE && es_now_ns() < give_up_ns)
-        es_sleep_on(turn, AWAITED, LOOK_MS * ES_MS);
+    while (__atomic_exchange_n(word, AWAITED, __ATOMIC_ACQUIRE) != FREE && es_now_ns() < give_up_ns)
+        es_sleep_on(word, AWAITED, LOOK_MS * ES_MS);
 }
 
 struct es_primary *es_primary_take(CUdevice device) {
@@ -35,25 +35,25 @@ struct es_primary *es_primary_take(CUdevice device) {
         return NULL;
     at_it = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (!__atomic_compare_exchange_n(&turns[device], &is_free, TAKEN, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        wait_for(&turns[device]);
+    if (!__atomic_compare_exchange_n(&taken[device], &is_free, TAKEN, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        wait_for(&taken[device]);
     return &primaries[device];
 }
 
 void es_primary_give(struct es_primary *primary) {
-    uint32_t *turn;
+    uint32_t *word;
 
     if (primary == NULL)
         return;
-    turn = &turns[primary - primaries];
-    if (__atomic_exchange_n(turn, FREE, __ATOMIC_RELEASE) == AWAITED)
-        es_wake_all(turn);
+    word = &taken[primary - primaries];
+    if (__atomic_exchange_n(word, FREE, __ATOMIC_RELEASE) == AWAITED)
+        es_wake_all(word);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     at_it = false;
 }
 
 void es_primaries_reset(void) {
     memset(primaries, 0, sizeof(primaries));
-    memset(turns, 0, sizeof(turns));
+    memset(taken, 0, sizeof(taken));
     at_it = false;
 }

@@ -5,8 +5,8 @@
 
 #include "driver_api.h"
 
-/* The devices' primary contexts. Whoever makes one, gives it back or resets it has the device's turn until the driver has answered
- * and the books say so: two that came at once would both take themselves for its maker, or take one that is new for one that ended. */
+/* The devices' primary contexts. Whoever makes one, gives it back or resets it takes it here until the driver has answered and the
+ * books say so: two that came at once would both take themselves for its maker, or take one that is new for one that ended. */
 
 struct es_primary {
     CUcontext context; /* NULL: there is none, as far as is known here */
@@ -14,9 +14,9 @@ struct es_primary {
                           cuDevicePrimaryCtxReset) */
 };
 
-/* Waits for a device's turn and takes it. It is no lock of the hook's: it lasts for a call of the driver, and where who has it does
- * not come back for ten seconds, another takes it over. NULL where the call is none of the hook's business, or comes from a handler
- * in the thread that has a turn. */
+/* Waits until nobody has taken a device's, and takes it. That is no lock of the hook's: it lasts for a call of the driver, and where
+ * who has it does not come back for ten seconds, another takes it over. NULL where the call is none of the hook's business, or comes
+ * from a handler in the thread that has taken one. */
 struct es_primary *es_primary_take(CUdevice device);
 void es_primary_give(struct es_primary *primary);
 

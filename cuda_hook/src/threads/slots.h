@@ -20,7 +20,7 @@ enum {
  * What a thread has submitted since the last marker is its open batch. */
 struct es_batch_open {
     uint64_t settled;  /* launches of the thread that are accounted for; the rest are this batch's */
-    uint64_t streams;  /* set of es_streams that it touched */
+    uint64_t streams;  /* that it touched: a set of places of ES_STREAMS */
     uint64_t drawn_ns; /* of the queue's cap: what it has used and what it still may; 0 when no batch is open */
     uint64_t opened_ns;
     uint64_t before_ns;      /* what had been submitted before it (es_timeline) */
