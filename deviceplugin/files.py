@@ -1,4 +1,4 @@
-"""Small files that others read while we write them: whole or not at all, and there after a power cut."""
+"""Small files that others read while we write them: whole or as they were, also after a power cut."""
 
 import logging
 import os

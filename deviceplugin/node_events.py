@@ -30,7 +30,7 @@ class Reason(StrEnum):
     """There is a driver, and it does not answer."""
 
 
-class Notices:
+class NodeEvents:
     """Tells troubles: at once in the log; ``write`` makes events of them, when the API server can be asked."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from deviceplugin.health.watch import HealthWatch
 from deviceplugin.inject.cdi import Specs
 from deviceplugin.inject.library import Library
 from deviceplugin.live_config import ChosenName, Settings
-from deviceplugin.node_events import Notices, Reason
+from deviceplugin.node_events import NodeEvents, Reason
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.pods.podresources import InFlight
 from deviceplugin.reloading import Reloading
@@ -82,7 +82,7 @@ class Plugin:
         self._metrics_address = config.metrics_address
         self._devices = Devices()
         self._health = HealthWatch(self._settings.now.health, state_dir / "health", dev=config.node_dev)
-        self._notices = Notices()
+        self._events = NodeEvents()
         self._counters = Counters()
         kube, node_name = connect(config, environment)
         self._node = Node(kube, node_name) if kube is not None else None
@@ -90,7 +90,7 @@ class Plugin:
         self._allocated = asyncio.Event()
         self._manager = Manager(runtime_dir)
         ledgers = {kind: Ledger() for kind in KINDS.values()}
-        self._specs = Specs(config.cdi_dir, self._settings, self._devices, ledgers.values(), self._notices)
+        self._specs = Specs(config.cdi_dir, self._settings, self._devices, ledgers.values(), self._events)
         in_flight = InFlight()
         pods = BoundPods(kube, node_name) if kube is not None else None
 
@@ -120,8 +120,8 @@ class Plugin:
             stores = [resource.store for resource in self._resources]
             self._cluster = Cluster(kube, node_name, pods, self._devices, self._health, stores)
         other_plugins = OtherPlugins(self._gpus.listings.others)
-        self._scan = Scan(self._devices, self._health, self._settings, self._held, other_plugins, self._notices)
-        self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._notices)
+        self._scan = Scan(self._devices, self._health, self._settings, self._held, other_plugins, self._events)
+        self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._events)
         self._node_changed = asyncio.Event()
         self._health_changed = asyncio.Event()
 
@@ -227,7 +227,7 @@ class Plugin:
             registered={resource.kind.resource: not resource.not_ready for resource in self._served()},
             allocations=sum(len(resource.store.ledger) for resource in self._resources),
             config=self._settings.name,
-            config_refused=self._notices.are_there(Reason.CONFIG_REFUSED, Reason.CONFIG_UNKNOWN),
+            config_refused=self._events.are_there(Reason.CONFIG_REFUSED, Reason.CONFIG_UNKNOWN),
             counters=copy.deepcopy(self._counters),
             healths=self._health.now,
         )
@@ -243,7 +243,7 @@ class Plugin:
     async def _tell_notices(self) -> None:
         if self._node is not None:
             try:
-                await self._notices.write(self._node.warn)
+                await self._events.write(self._node.warn)
             except EdgeshareError as error:
                 logger.warning("the node is not told of it: %s", error)
 
@@ -272,14 +272,14 @@ class Plugin:
                     self._gpus.store.remove_old_libraries()
 
     async def _meet_node(self, node: Node) -> None:
-        await self._notices.write(node.warn)
+        await self._events.write(node.warn)
         await node.tell_health(self._health.changes)
         await self._reloading.choose(node)
         await node.tell_memory(self._devices.now)
 
     def _node_changes(self) -> tuple[asyncio.Event, ...]:
         self._node_changed.clear()
-        return self._node_changed, self._notices.news
+        return self._node_changed, self._events.news
 
     async def _tell_manager(self, stop: asyncio.Event) -> None:
         """The manager's status shows devices as they are known here: by itself it sees no reset."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deviceplugin.cluster.node import Node
 from deviceplugin.live_config import ChosenName, Settings
-from deviceplugin.node_events import Notices, Reason
+from deviceplugin.node_events import NodeEvents, Reason
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.waiting import first_of
 from edgeshare.watch import FolderWatch
@@ -23,11 +23,11 @@ whole by then."""
 class Reloading:
     """Keeps the configuration as its file and the node's label say. What is wrong is told, and changes nothing."""
 
-    def __init__(self, path: Path | None, settings: Settings, chosen: ChosenName, notices: Notices) -> None:
+    def __init__(self, path: Path | None, settings: Settings, chosen: ChosenName, node_events: NodeEvents) -> None:
         self._path = path
         self._settings = settings
         self._chosen = chosen
-        self._notices = notices
+        self._node_events = node_events
 
     async def choose_at_start(self, node: Node | None) -> None:
         """Goes over to this node's config: the one that it had, or else, the first time, its label's."""
@@ -80,9 +80,9 @@ class Reloading:
         try:
             change()
         except EdgeshareError as error:
-            self._notices.tell(reason, [f"config '{self._settings.name}' holds as it was: {error}"])
+            self._node_events.tell(reason, [f"config '{self._settings.name}' holds as it was: {error}"])
         else:
-            self._notices.tell(reason, [])
+            self._node_events.tell(reason, [])
 
 
 def _content(path: Path | None) -> bytes | None:

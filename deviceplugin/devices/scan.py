@@ -10,7 +10,7 @@ from deviceplugin.devices.other_plugins import OtherPlugins
 from deviceplugin.devices.selection import select
 from deviceplugin.health.watch import HealthWatch
 from deviceplugin.live_config import Settings
-from deviceplugin.node_events import Notices, Reason
+from deviceplugin.node_events import NodeEvents, Reason
 from edgeshare import detached
 from edgeshare.contract.devices import Device
 from edgeshare.inventory.config import InventoryConfig
@@ -38,7 +38,7 @@ class Scan:
         settings: Settings,
         held: Callable[[], Collection[str]],
         other_plugins: OtherPlugins,
-        notices: Notices,
+        node_events: NodeEvents,
     ) -> None:
         """``held`` tells the devices that containers have units of."""
         self._devices = devices
@@ -47,7 +47,7 @@ class Scan:
         self._settings = settings
         self._held = held
         self._other_plugins = other_plugins
-        self._notices = notices
+        self._node_events = node_events
         self._reading: asyncio.Future[list[Device]] | None = None
         """A look that is under way: its driver is not to be called beside it."""
         self._inventories = Inventories(())
@@ -83,10 +83,10 @@ class Scan:
         answered = await self._ask(config.inventory, held, stop)
         if not answered and stop.is_set():
             return False
-        self._notices.tell(Reason.DRIVER_BROKEN, self.troubles)
+        self._node_events.tell(Reason.DRIVER_BROKEN, self.troubles)
         selection = select(self.found, config, held, contested(self.found, other_plugins))
-        self._notices.tell(Reason.DEVICE_MISSING, selection.faults)
-        self._notices.tell(Reason.DEVICE_CONTESTED, selection.contested)
+        self._node_events.tell(Reason.DEVICE_MISSING, selection.faults)
+        self._node_events.tell(Reason.DEVICE_CONTESTED, selection.contested)
         if self._devices.set(selection.devices) or self._health.now != before:
             changed()
         return answered

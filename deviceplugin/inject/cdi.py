@@ -15,7 +15,7 @@ from deviceplugin.devices.device_list import Devices
 from deviceplugin.files import remove_unfinished, write_file
 from deviceplugin.injection_config import OUR_VENDOR, Injection
 from deviceplugin.live_config import Settings
-from deviceplugin.node_events import Notices, Reason
+from deviceplugin.node_events import NodeEvents, Reason
 from deviceplugin.units.ledger import Ledger
 from edgeshare.contract.accelerator_kind import GPU, KINDS
 from edgeshare.contract.devices import Accelerator, Device, is_device_id
@@ -85,13 +85,13 @@ class Specs:
     """
 
     def __init__(
-        self, folder: Path, settings: Settings, devices: Devices, ledgers: Iterable[Ledger], notices: Notices
+        self, folder: Path, settings: Settings, devices: Devices, ledgers: Iterable[Ledger], node_events: NodeEvents
     ) -> None:
         self._folder = folder
         self._settings = settings
         self._devices = devices
         self._ledgers = tuple(ledgers)
-        self._notices = notices
+        self._node_events = node_events
         self._ours: set[str] = set()
         """The kinds whose file this plugin has written, or found as it should be."""
 
@@ -124,9 +124,9 @@ class Specs:
         try:
             self.keep()
         except Unavailable as error:
-            self._notices.tell(Reason.CDI_REFUSED, [str(error)])
+            self._node_events.tell(Reason.CDI_REFUSED, [str(error)])
         else:
-            self._notices.tell(Reason.CDI_REFUSED, [])
+            self._node_events.tell(Reason.CDI_REFUSED, [])
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keeps them at each change of the devices and of the configuration, until ``stop``."""

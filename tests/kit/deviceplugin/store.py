@@ -10,7 +10,7 @@ from deviceplugin.devices.device_list import Devices
 from deviceplugin.inject.cdi import Specs
 from deviceplugin.inject.library import Library
 from deviceplugin.live_config import Settings
-from deviceplugin.node_events import Notices
+from deviceplugin.node_events import NodeEvents
 from deviceplugin.units.ledger import Ledger
 from edgeshare.contract.accelerator_kind import GPU as GPUS
 from edgeshare.contract.accelerator_kind import AcceleratorKind
@@ -34,7 +34,7 @@ def new_store(
     ledgers = ledgers or {kind: Ledger()}
     settings, devices = Settings(file), Devices()
     devices.set([GPU])
-    specs = Specs(tmp_path / "cdi", settings, devices, ledgers.values(), Notices())
+    specs = Specs(tmp_path / "cdi", settings, devices, ledgers.values(), NodeEvents())
     records = Records(tmp_path / f"state/{kind.resource}")
     return Store(kind, ledgers, records, library, tmp_path / "run", settings, specs)
 

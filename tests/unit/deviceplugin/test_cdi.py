@@ -11,7 +11,7 @@ import pytest
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.inject.cdi import Specs, qualified_name, spec
 from deviceplugin.live_config import Settings
-from deviceplugin.node_events import Notices, Reason
+from deviceplugin.node_events import NodeEvents, Reason
 from deviceplugin.units.ledger import Allocation, Ledger
 from edgeshare.contract.devices import Accelerator, Device
 from edgeshare.contract.errors import Unavailable
@@ -30,7 +30,7 @@ class CdiNode:
         self.folder = root / "cdi"
         self.devices = Devices()
         self.ledger = Ledger()
-        self.notices = Notices()
+        self.node_events = NodeEvents()
         self._file = root / "deviceplugin.yaml"
         self._file.write_text("injection: {devices: cdi}\n")
         self.settings = Settings(self._file)
@@ -38,7 +38,7 @@ class CdiNode:
 
     def new_specs(self) -> Specs:
         """As of a plugin that has just started."""
-        return Specs(self.folder, self.settings, self.devices, [self.ledger], self.notices)
+        return Specs(self.folder, self.settings, self.devices, [self.ledger], self.node_events)
 
     def configure(self, text: str) -> None:
         self._file.write_text(text)
@@ -193,10 +193,10 @@ async def test_a_folder_that_cannot_be_written_is_told_with_what_to_do_until_tha
     with pytest.raises(Unavailable, match=r"edge/gpu cannot be written: .*needs .*/cdi of the node, writable"):
         node.specs.keep()
     node.specs.keep_or_tell()
-    assert node.notices.are_there(Reason.CDI_REFUSED)
+    assert node.node_events.are_there(Reason.CDI_REFUSED)
     node.folder.unlink()
     node.specs.keep_or_tell()
-    assert not node.notices.are_there(Reason.CDI_REFUSED)
+    assert not node.node_events.are_there(Reason.CDI_REFUSED)
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -210,7 +210,7 @@ async def test_specs_follow_the_devices_and_the_configuration_until_the_end(node
     node.folder.touch()
     node.devices.set([GPU])
     task = asyncio.create_task(node.specs.run(stop))
-    await until(lambda: node.notices.are_there(Reason.CDI_REFUSED))
+    await until(lambda: node.node_events.are_there(Reason.CDI_REFUSED))
     node.folder.unlink()
     node.devices.set([GPU, TPU])
     await until(lambda: set(node.written()) == {"edge-gpu.json", "edge-tpu.json"})

@@ -16,7 +16,7 @@ from deviceplugin.devices.device_list import Devices
 from deviceplugin.inject.cdi import Specs
 from deviceplugin.inject.library import Library
 from deviceplugin.live_config import Settings
-from deviceplugin.node_events import Notices
+from deviceplugin.node_events import NodeEvents
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
 from edgeshare.contract.accelerator_kind import GPU
@@ -35,7 +35,7 @@ class Telling:
         self.server = server
         self.said: asyncio.Queue[str] = asyncio.Queue()
         self._ledger, settings = Ledger(), Settings(None)
-        specs = Specs(folder / "cdi", settings, Devices(), [self._ledger], Notices())
+        specs = Specs(folder / "cdi", settings, Devices(), [self._ledger], NodeEvents())
         library = Library(folder / "hook", folder / "library.so")
         records = Records(folder / "records")
         store = Store(GPU, {GPU: self._ledger}, records, library, folder / "run", settings, specs)

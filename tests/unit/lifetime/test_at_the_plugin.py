@@ -12,7 +12,7 @@ from deviceplugin.devices.device_list import Devices
 from deviceplugin.inject.cdi import Specs
 from deviceplugin.inject.library import Library
 from deviceplugin.live_config import Settings
-from deviceplugin.node_events import Notices
+from deviceplugin.node_events import NodeEvents
 from deviceplugin.units.ledger import Allocation, Ledger, Owner, Terms
 from deviceplugin.units.owners import attach_owners
 from edgeshare.contract.accelerator_kind import GPU
@@ -38,7 +38,7 @@ class Bed:
         settings = Settings(file)
         library = Library(self._folder / "hook", self._folder / "hook.so")
         library.install()
-        specs = Specs(self._folder / "cdi", settings, Devices(), ledgers.values(), Notices())
+        specs = Specs(self._folder / "cdi", settings, Devices(), ledgers.values(), NodeEvents())
         store = Store(GPU, ledgers, Records(self._folder / "records"), library, self._folder / "run", settings, specs)
         store.load()
         return store

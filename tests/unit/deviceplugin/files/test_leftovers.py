@@ -9,7 +9,7 @@ from deviceplugin.health.health_records import HealthRecords
 from deviceplugin.inject.cdi import Specs
 from deviceplugin.inject.library import Library
 from deviceplugin.live_config import ChosenName, Settings
-from deviceplugin.node_events import Notices
+from deviceplugin.node_events import NodeEvents
 from edgeshare.contract.accelerator_kind import GPU as GPUS
 from tests.kit.deviceplugin.store import UNITS, WHOLE, new_store
 
@@ -41,7 +41,7 @@ async def test_a_start_removes_what_was_being_written_when_the_plugin_was_killed
     HealthRecords(tmp_path / "health").read()
     stop = asyncio.Event()
     stop.set()
-    await Specs(tmp_path / "cdi", Settings(None), Devices(), [], Notices()).run(stop)
+    await Specs(tmp_path / "cdi", Settings(None), Devices(), [], NodeEvents()).run(stop)
     assert {path for path in ends | others if path.exists()} == others
     assert list(again.ledger) == [kept]
 
