@@ -69,7 +69,7 @@ def listen(server: Server, address: str, credentials: grpc.ServerCredentials) ->
 
 
 def common_names(context: Context) -> tuple[str, ...]:
-    """Those of the certificate that the other side of a call has shown."""
+    """The common names of the certificate that the other side of a call has shown."""
     names = context.auth_context().get("x509_common_name", ())
     return tuple(name.decode(errors="replace") for name in names)
 

@@ -32,7 +32,7 @@ class Lasting:
 
     @property
     def idle(self) -> list[Allocation]:
-        """Those without clients."""
+        """The allocations without clients."""
         return [each for each in self.allocations if each.id not in self.running]
 
 

@@ -55,11 +55,11 @@ class Applicants:
         return found or await self._again(unit_ids, forgotten)
 
     def others(self, applicant: Applicant | None) -> list[Applicant]:
-        """All that are still to get units but this one."""
+        """All containers that are still to get units but this one."""
         return [each for each in self._waiting() if applicant is None or each.owner != applicant.owner]
 
     def refuse(self, owner: Owner | None) -> None:
-        """Its pod has failed or is over, which is final."""
+        """The pod of this container has failed or is over, which is final."""
         if owner is None or self._pods is None:
             return
         pod = self._pods.now(owner.namespace, owner.pod, owner.pod_uid)

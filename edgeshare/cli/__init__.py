@@ -109,6 +109,6 @@ def _run(prog_name: str, defaults: Mapping[str, Mapping[str, bool]]) -> None:
 
 
 def _each(errors: BaseExceptionGroup[EdgeshareError]) -> Iterator[EdgeshareError]:
-    """Those in a group, and in the groups within it."""
+    """The errors in a group, and in the groups within it."""
     for each in errors.exceptions:
         yield from _each(each) if isinstance(each, BaseExceptionGroup) else (each,)

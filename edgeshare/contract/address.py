@@ -23,5 +23,5 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def join_address(host: str, port: int | str) -> str:
-    """Its text."""
+    """An address as text, which ``parse_address`` reads."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -20,7 +20,7 @@ class Source:
 
 
 def sources_of(config: InventoryConfig) -> list[Source]:
-    """Those that the configuration asks for."""
+    """The sources that the configuration asks for."""
     known = {
         "nvml": lambda: _open_nvml(config.root),
         "jetson": lambda: _open_jetson(config),

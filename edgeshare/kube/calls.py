@@ -175,7 +175,7 @@ def _tls(settings: Configuration) -> ssl.SSLContext:
 
 
 def _proxy(settings: Configuration) -> str | None:
-    """Its URL; None: there is none between."""
+    """The URL of the proxy; None: there is none between."""
     return None if should_bypass_proxies(settings.host, settings.no_proxy or "") else settings.proxy or None
 
 

@@ -125,7 +125,7 @@ class _Connection(asyncio.BufferedProtocol):
         return self.answer
 
     def end(self) -> None:
-        """At once."""
+        """Ends the connection at once."""
         self.is_over = True
         self.transport.abort()
 

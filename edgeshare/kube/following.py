@@ -63,7 +63,7 @@ class Progress:
             self._said, self.failures = "", 0
 
     def fail(self, error: Exception) -> None:
-        """It broke off: the log has it once."""
+        """Following broke off: the log has it once."""
         if isinstance(error, Expired):
             self.version = ""
         self.failures += 1

@@ -84,7 +84,7 @@ class _Page:
         self._unfinished_bytes = 0
 
     def objects_in(self, chunk: bytes) -> list[dict[str, Any]]:
-        """Those that end in it."""
+        """The objects that end in this chunk of the page."""
         if self._unseen:
             self._head.send(chunk)
             self._look_at_head()

@@ -126,7 +126,7 @@ class Faults:
         self._said: set[str] = set()
 
     def say(self) -> None:
-        """Those that are new since the last time."""
+        """Says what is new since the last time."""
         now = {*self._books.flagged.values(), *self._books.faults.values(), *self._books.overcommitted()}
         for text in sorted(now - self._said):
             logger.warning("%s", text)

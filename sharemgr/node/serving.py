@@ -91,7 +91,7 @@ class Serving:
         )
 
     def fresh(self) -> list[Device]:
-        """Those that were seen and have not been taken in."""
+        """The devices that were seen and have not been taken in."""
         return [device for device in self.devices if device.id not in self.arbiters]
 
     def see(self, busy_percent: Mapping[str, int], elapsed_ns: int, now_ns: int) -> None:
@@ -136,7 +136,7 @@ class Serving:
             self.occupied.clear()
 
     def reshare(self, allocation: Allocation) -> None:
-        """Its share was changed in the book."""
+        """An allocation's share was changed in the book."""
         device = self.servers[allocation.id].terms.device
         device.update(allocation.id, share_of(allocation), monotonic_ns())
 

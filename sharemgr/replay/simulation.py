@@ -39,10 +39,10 @@ class Admission(Protocol):
         """Until when the last answer holds if nothing happens."""
 
     def bound(self, pod: Pod, now_s: float) -> None:
-        """It is on the card."""
+        """A pod is on the card."""
 
     def left(self, pod: Pod, now_s: float) -> None:
-        """It is not any more: it ended, or was taken back."""
+        """A pod is on the card no more: it ended, or was taken back."""
 
     def sampled(self, taken_at_s: float, used_mib: float, by_pod: Sequence[tuple[Pod, float]], now_s: float) -> None:
         """What was in use when samples were taken."""

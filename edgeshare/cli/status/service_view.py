@@ -41,12 +41,12 @@ def lines(used: Used) -> Iterator[str]:
 
 
 def device_columns(used: Used) -> Row:
-    """Those of ``device_rows``."""
+    """The names of the columns of ``device_rows``."""
     return ("node", *(name for name in DEVICE_COLUMNS if not (used.namespace and name in OF_ALL)))
 
 
 def device_rows(used: Used) -> list[Row]:
-    """One a device."""
+    """A row for each device."""
     shown = device_columns(used)
     return [
         (
@@ -59,7 +59,7 @@ def device_rows(used: Used) -> list[Row]:
 
 
 def share_rows(used: Used) -> list[Row]:
-    """One an allocation."""
+    """A row for each allocation."""
     return [
         (_line(node.node), *map(_line, share_cells(node.status, share)))
         for node in used.state.nodes

@@ -48,7 +48,7 @@ class Line:
     stretches: list[Stretch] = field(default_factory=list)
 
     def take(self, change: TurnChange) -> None:
-        """It stands otherwise from then on."""
+        """The allocation stands otherwise from the time of the change on."""
         name = _name(change)
         holds = change.state == ALLOCATION_STATE_HOLDING
         grant = change.grant if holds or change.state == ALLOCATION_STATE_DRAINING else 0

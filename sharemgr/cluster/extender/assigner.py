@@ -194,7 +194,7 @@ class Assigner:
         return placed, self.books.holding(placed)
 
     def waits(self) -> list[SharePod]:
-        """Those that were turned down when they were last filtered."""
+        """The pods that were turned down when they were last filtered."""
         return [asking.pod for asking in self._asking.values() if not asking.scores]
 
     def fits_now(self) -> str | None:

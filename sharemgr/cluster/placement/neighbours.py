@@ -56,7 +56,7 @@ class Neighbours:
 
     @classmethod
     def of_nobody(cls, height: int, width: int) -> Self:
-        """So many nodes and columns."""
+        """Nobody on so many nodes, with so many columns."""
         return cls(*(np.zeros((height, width)) for _ in cls.__slots__))
 
     def pick(self, rows: NDArray[np.int64]) -> "Neighbours":

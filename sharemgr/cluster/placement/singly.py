@@ -187,7 +187,7 @@ class _Worth:
 
 
 def _usable_units(ratio: Ratio) -> Callable[[int, int], float]:
-    """Its ``usable_units``."""
+    """A ratio's ``usable_units``, of plain numbers."""
     per_unit, below, beyond = ratio.per_unit.tolist(), ratio.below.tolist(), ratio.beyond.tolist()
 
     def usable_units(free_units: int, left: int) -> float:

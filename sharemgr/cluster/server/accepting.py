@@ -115,11 +115,11 @@ class Acceptor:
         return self._speaking(transport, partial(self._endings.tell, accepted.address))
 
     def heard_of(self, accepted: "_Accepted") -> None:
-        """It has sent something."""
+        """A connection has brought something."""
         self._inside.renew(accepted)
 
     def gone(self, accepted: "_Accepted") -> None:
-        """Its connection has ended."""
+        """A connection has ended."""
         self._inside.remove(accepted)
 
     def _admit(self, limit: ConnectionLimit["_Accepted"], accepted: "_Accepted", kind: Ending, bounds: str) -> None:

@@ -19,20 +19,20 @@ class Bodies:
         """Those that are not whole, the oldest first."""
 
     def begin(self, refuse: Callable[[], None]) -> "Body":
-        """Of a request that comes in; ``refuse`` is called where there is no room for it, and nothing of it is kept
-        then."""
+        """The body of a request that comes in; ``refuse`` is called where there is no room for it, and nothing of it is
+        kept then."""
         body = Body(self, refuse)
         self._incoming[body] = None
         return body
 
     def take_in(self, size_bytes: int) -> None:
-        """So many more are kept."""
+        """So many more bytes are kept."""
         self.bytes += size_bytes
         while self.bytes > self._bytes_max and self._incoming:
             next(iter(self._incoming)).refuse()
 
     def comes_no_more(self, body: "Body", dropped_bytes: int) -> None:
-        """It is whole, or so much of it is kept no more."""
+        """A body is whole, or so much of it is kept no more."""
         self._incoming.pop(body, None)
         self.bytes -= dropped_bytes
 

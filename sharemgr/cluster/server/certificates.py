@@ -78,7 +78,7 @@ class Certificates:
 
 
 def common_names(certificate: Mapping[str, object]) -> tuple[str, ...]:
-    """Those in the subject of a certificate, as the ssl module gives it."""
+    """The common names in the subject of a certificate, as the ssl module gives it."""
     subject = certificate.get("subject")
     if not isinstance(subject, tuple):
         return ()

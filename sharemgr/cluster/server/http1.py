@@ -149,7 +149,7 @@ class Connection(ClientConnection):
         self._is_leaving = True
 
     def end(self) -> None:
-        """At once, where nothing is being asked."""
+        """Ends the connection: at once where nothing is being asked, else with the answer."""
         self._is_leaving = True
         if self._work is None:
             self._transport.close()

@@ -39,7 +39,7 @@ class Container(NamedTuple):
 
     @property
     def ask(self) -> Ask:
-        """Its devices."""
+        """What it asks for, as the ledger has it."""
         return Ask(*parse_request_percent(self.percent), self.memory_mib, self.kind)
 
 

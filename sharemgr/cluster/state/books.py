@@ -72,7 +72,7 @@ class Books:
         return self._pods.get(uid)
 
     def pods_on(self, node: str) -> list[SharePod]:
-        """Those that were seen to be bound there."""
+        """The pods that were seen to be bound to a node."""
         return [self._pods[uid] for uid in self._pods_on.get(node, ())]
 
     def pods_listed(self, pods: Iterable[SharePod]) -> None:
@@ -278,7 +278,7 @@ class Books:
                 )
 
     def _devices(self, name: str) -> Mapping[str, Device]:
-        """Those that a node tells of, by their ids."""
+        """The devices that a node tells of, by their ids."""
         node = self.ledger.node(name)
         return {} if node is None else node.devices
 

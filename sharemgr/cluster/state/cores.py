@@ -58,7 +58,7 @@ class Left:
         """By them, by node."""
 
     def on(self, node: str) -> Cores | None:
-        """None where the node has not told."""
+        """What is left on a node; None where it has not told of its offer."""
         offer = self._offers.get(node)
         return None if offer is None else offer - self._taken.get(node, Cores())
 
@@ -76,7 +76,7 @@ class Left:
 
     @property
     def nodes(self) -> Set[str]:
-        """Those that have told."""
+        """The nodes that have told of their offers."""
         return self._offers.keys()
 
     def taken(self, uid: str, node: str, cores: Cores) -> bool:

@@ -80,11 +80,11 @@ class Directory:
             self._placed[node.name] = node
 
     def nodes(self, query: Query) -> list[str]:
-        """Those that have to be asked, by name."""
+        """The nodes that have to be asked, by name."""
         return sorted(node.name for node in (self._placed or {}).values() if _concerns(node, query))
 
     def addresses(self, node: str) -> tuple[str, ...]:
-        """Where its manager may be asked; none where that is not known."""
+        """Where a node's manager may be asked; none where that is not known."""
         found = [address for each in (self._slices or {}).values() for name, address in each.managers if name == node]
         return tuple(dict.fromkeys(found))[:ADDRESSES_MAX]
 

@@ -62,7 +62,7 @@ class ContextSizes:
         return self._bytes.get(self._kinds[device_id], otherwise)
 
     def __setitem__(self, device_id: str, size_bytes: int) -> None:
-        """So much it takes, as measured."""
+        """A context takes so much of a device, as measured."""
         self._bytes[self._kinds[device_id]] = size_bytes
 
     def unsaved(self) -> dict[Kind, int] | None:
