@@ -77,3 +77,13 @@ def test_what_the_tables_of_the_tree_name_is_there(page: str, least: int) -> Non
     rows = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("| ")]
     assert len(rows) > least
     assert {row: missing for row in rows if (missing := lost(row))} == {}
+
+
+def test_every_folder_has_its_place() -> None:
+    rows = [line for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| `")]
+    named = {
+        path.rstrip("/").rpartition("/")[2] for row in rows for path in re.findall(r"`([^`]+)`", row.split("|")[1])
+    }
+    parts = ("edgeshare", "sharemgr", "tests")
+    folders = {path.name for part in parts for path in (ROOT / part).iterdir() if path.is_dir()}
+    assert folders - named - {"__pycache__"} == set()
