@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from edgeshare.cli.demo_plan import WORKLOADS, Phase, Tally, Verdict, Workload, expected_percents
-from edgeshare.cli.demo_view import Picture, Standing
+from edgeshare.cli.demo_view import Picture, WorkloadRow
 from edgeshare.client import ManagerClient
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
@@ -121,7 +121,7 @@ def make_picture(phases: Sequence[Phase], now_ns: int, tally: Tally, status: Nod
         elapsed_ns=now_ns,
         total_ns=phases[-1].end_ns,
         phase=phase,
-        standings=[
+        workloads=[
             make_standing(w, expected[w.name], executed.get(w.name, 0.0), find_report(w, status)) for w in WORKLOADS
         ],
     )
@@ -140,9 +140,9 @@ def find_report(workload: Workload, status: NodeStatus) -> AllocationStatus:
 
 def make_standing(
     workload: Workload, rule_percent: float, executed_percent: float, report: AllocationStatus
-) -> Standing:
+) -> WorkloadRow:
     """One workload's line: the share from the machine, the rest from the manager."""
-    return Standing(
+    return WorkloadRow(
         workload=workload,
         rule_percent=rule_percent,
         executed_percent=executed_percent,

@@ -13,7 +13,7 @@ from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
 
 
 @dataclass(frozen=True)
-class Standing:
+class WorkloadRow:
     """One workload at one moment."""
 
     workload: Workload
@@ -34,7 +34,7 @@ class Picture:
     elapsed_ns: int
     total_ns: int
     phase: Phase
-    standings: Sequence[Standing]
+    workloads: Sequence[WorkloadRow]
 
 
 COLUMNS = ("workload", "gpu", "request", "limit", "rule", "executed", "", "queued", "waiting", "memory, MiB")
@@ -46,9 +46,9 @@ def picture_view(picture: Picture, window_ns: int) -> RenderableType:
     for column in COLUMNS:
         justify: JustifyMethod = "left" if column in ("workload", "") else "right"
         table.add_column(column, justify=justify, no_wrap=True, ratio=None if column else 1)
-    for standing in picture.standings:
-        cells = standing_cells(standing)
-        bar = ProgressBar(100, standing.executed_percent)
+    for row in picture.workloads:
+        cells = workload_cells(row)
+        bar = ProgressBar(100, row.executed_percent)
         table.add_row(*cells[:6], bar, *cells[6:])
     caption = Text(
         f"executed: by the simulated GPU, in the last {window_ns // NS_PER_S} s; rule: what it should be now",
@@ -62,20 +62,20 @@ def heading(picture: Picture) -> str:
     return f"{picture.elapsed_ns / NS_PER_S:4.1f} of {picture.total_ns // NS_PER_S} s   {picture.phase.name}"
 
 
-def standing_cells(standing: Standing) -> tuple[str, ...]:
+def workload_cells(row: WorkloadRow) -> tuple[str, ...]:
     """The cells of one workload, as COLUMNS names them, without the bar."""
-    workload = standing.workload
-    used_mib = standing.memory_used_bytes // MIB
+    workload = row.workload
+    used_mib = row.memory_used_bytes // MIB
     return (
         workload.name,
         str(workload.gpu),
         f"{workload.request_percent} %",
         f"{workload.limit_percent} %",
-        f"{standing.rule_percent:.0f} %",
-        f"{standing.executed_percent:.1f} %",
-        f"{standing.queued_ns / NS_PER_MS:.1f} ms",
-        f"{standing.waiting_ns / NS_PER_MS:.1f} ms",
-        f"{used_mib} of {standing.memory_mib}",
+        f"{row.rule_percent:.0f} %",
+        f"{row.executed_percent:.1f} %",
+        f"{row.queued_ns / NS_PER_MS:.1f} ms",
+        f"{row.waiting_ns / NS_PER_MS:.1f} ms",
+        f"{used_mib} of {row.memory_mib}",
     )
 
 
@@ -85,11 +85,11 @@ def picture_lines(picture: Picture) -> list[str]:
     return [
         "  ".join(
             (
-                f"{heading(picture)}: {standing.workload.name:5}",
-                *(f"{name} {cell}" for name, cell in zip(named, standing_cells(standing)[1:], strict=True)),
+                f"{heading(picture)}: {row.workload.name:5}",
+                *(f"{name} {cell}" for name, cell in zip(named, workload_cells(row)[1:], strict=True)),
             )
         )
-        for standing in picture.standings
+        for row in picture.workloads
     ]
 
 

@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from edgeshare.cli.demo_plan import WORKLOADS, Verdict, judge_phase, make_phases
 from edgeshare.cli.demo_view import (
     Picture,
-    Standing,
+    WorkloadRow,
     picture_lines,
     picture_view,
     verdict_lines,
@@ -17,7 +17,7 @@ from edgeshare.cli.demo_view import (
 from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
 
 PHASES = make_phases(30)
-STANDING = Standing(
+ROW = WorkloadRow(
     WORKLOADS[1],
     rule_percent=60,
     executed_percent=59.87,
@@ -26,7 +26,7 @@ STANDING = Standing(
     memory_used_bytes=512 * MIB,
     memory_mib=24_000,
 )
-PICTURE = Picture(12 * NS_PER_S, 30 * NS_PER_S, PHASES[1], [STANDING])
+PICTURE = Picture(12 * NS_PER_S, 30 * NS_PER_S, PHASES[1], [ROW])
 
 
 def verdict_of(percents: dict[str, int]) -> Verdict:
