@@ -1,4 +1,5 @@
-"""The ``edgeshare`` command: finds the subcommand, loads it alone, prints its errors as one line."""
+"""The ``edgeshare`` command: finds the subcommand (``edgeshare NAME`` is ``command`` of ``edgeshare.cli.NAME``), loads
+it alone, prints its errors as one line."""
 
 import gc
 import importlib
