@@ -172,8 +172,8 @@ class Manager:
         node = Node(self._config, devices, clients_dir, Store(self._state_dir), events, loop, contexts)
         stack.callback(node.close)
         node.restore()
-        await stack.enter_async_context(serving(await serve_status(status_path, node), status_path))
-        await stack.enter_async_context(serving(await serve_allocations(allocations_path, node), allocations_path))
+        await stack.enter_async_context(serving(await serve_status(status_path, node)))
+        await stack.enter_async_context(serving(await serve_allocations(allocations_path, node)))
         if self._config.metrics_address:
             # Loaded only where somebody asks for it: memory is counted on a node.
             from sharemgr.node.web_pages import pages_of  # noqa: PLC0415
@@ -262,12 +262,11 @@ def claim_socket(path: Path) -> Path:
 
 
 @asynccontextmanager
-async def serving(server: Server, path: Path) -> AsyncIterator[None]:
-    """Stops the server at the end, and removes its socket."""
+async def serving(server: Server) -> AsyncIterator[None]:
+    """Stops the server at the end; gRPC removes its socket."""
     try:
         yield
     finally:
-        # gRPC removes the socket itself.
         await server.stop(grace=None)
 
 

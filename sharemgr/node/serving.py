@@ -117,9 +117,7 @@ class Serving:
         try:
             server.open()
         except EdgeshareError:
-            device.remove(allocation.id, monotonic_ns())
-            self.book.remove(allocation.id)
-            server.remove_folder()
+            self._leave(allocation.id, server)
             raise
         self.servers[allocation.id] = server
         self.occupied.set()
@@ -127,11 +125,7 @@ class Serving:
 
     def shut(self, allocation_id: str) -> None:
         """Ends its clients' connections, and forgets it."""
-        server = self.servers.pop(allocation_id)
-        server.close()
-        server.terms.device.remove(allocation_id, monotonic_ns())
-        server.remove_folder()
-        self.book.remove(allocation_id)
+        self._leave(allocation_id, self.servers.pop(allocation_id))
         if not self.servers:
             self.occupied.clear()
 
@@ -146,6 +140,12 @@ class Serving:
             server.close()
         for arbiter in self.arbiters.values():
             arbiter.close()
+
+    def _leave(self, allocation_id: str, server: AllocationServer) -> None:
+        server.close()
+        server.terms.device.remove(allocation_id, monotonic_ns())
+        server.remove_folder()
+        self.book.remove(allocation_id)
 
     def _settings_of(self, device: Device) -> Settings:
         return tpu_settings(self._config) if KINDS[device.accelerator].is_exclusive else self._settings
