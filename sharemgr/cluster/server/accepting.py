@@ -10,7 +10,7 @@ from time import monotonic_ns
 
 from edgeshare.http.connection_limit import ConnectionLimit
 from edgeshare.log_limit import LogLimit
-from sharemgr.cluster.server.endings import Ending, Endings
+from sharemgr.cluster.server.endings import Ending, Endings, Telling
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +36,6 @@ IN_HANDSHAKE = f"{HANDSHAKES_MAX} may be in the handshake, {HANDSHAKES_PER_ADDRE
 
 ACCEPT_AGAIN_S = 1.0
 """The kernel has no room for a connection, most often no descriptor: one that ends makes some."""
-
-Telling = Callable[[Ending, str], None]
-"""Is told why a connection is ended."""
 
 Speaking = Callable[[asyncio.Transport, Telling], asyncio.Protocol]
 """Makes what speaks over a connection that is let in; it tells where it ends it."""

@@ -3,33 +3,33 @@
 import asyncio
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from sharemgr.cluster.server.answers import Answering
 from sharemgr.cluster.server.bodies import Bodies
-from sharemgr.cluster.server.endings import Ending
+from sharemgr.cluster.server.endings import Telling
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On which a client is let in."""
+
+    answering: Answering
+    body_bytes_max: int
+    idle_s: float
+    """A client of which nothing was heard for so long is sent away."""
+    all_of_them: set["ClientConnection"]
+    """The connections that last, whatever is spoken over them."""
+    bodies: Bodies
+    tell: Telling
+    """Is told why one is ended that does what none should."""
 
 
 class ClientConnection(asyncio.Protocol, ABC):
-    """A client that was let in: its connection is in ``all_of_them`` while it lasts."""
+    """A client that was let in."""
 
-    def __init__(
-        self,
-        answering: Answering,
-        body_bytes_max: int,
-        idle_s: float,
-        all_of_them: set["ClientConnection"],
-        bodies: Bodies,
-        tell: Callable[[Ending, str], None],
-    ) -> None:
-        """``idle_s``: a client of which nothing was heard for so long is sent away. ``tell`` is told why one is that
-        does what none should."""
-        self._answering = answering
-        self._body_bytes_max = body_bytes_max
-        self._idle_s = idle_s
-        self._all = all_of_them
-        self._bodies = bodies
-        self._tell = tell
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
         self._is_leaving = False
         """It takes no more in than what is here, or on its way."""
         self.over = asyncio.Event()
@@ -41,7 +41,7 @@ class ClientConnection(asyncio.Protocol, ABC):
         self._transport = transport
         # With Nagle's algorithm an answer waits until the client's system has acknowledged the one before, 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._all.add(self)
+        self._terms.all_of_them.add(self)
         self._loop = asyncio.get_running_loop()
         self._heard_s = self._loop.time()
         self._look_later()
@@ -49,7 +49,7 @@ class ClientConnection(asyncio.Protocol, ABC):
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol. What is being answered goes on: a Binding is not half written."""
         self._idle.cancel()
-        self._all.discard(self)
+        self._terms.all_of_them.discard(self)
         self.over.set()
 
     def pause_writing(self) -> None:
@@ -77,11 +77,11 @@ class ClientConnection(asyncio.Protocol, ABC):
         """Nothing was heard of the client for ``idle_s``: ends, or looks later."""
 
     def _look_later(self) -> None:
-        self._idle = self._loop.call_later(self._idle_s, self._look_whether_idle)
+        self._idle = self._loop.call_later(self._terms.idle_s, self._look_whether_idle)
 
     def _look_whether_idle(self) -> None:
         # A timer for each part that comes would cost more than to look, when this one is over, what came meanwhile.
-        at_s = self._heard_s + self._idle_s
+        at_s = self._heard_s + self._terms.idle_s
         if at_s > self._loop.time():
             self._idle = self._loop.call_at(at_s, self._look_whether_idle)
         else:

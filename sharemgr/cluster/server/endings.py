@@ -28,6 +28,10 @@ class Ending(StrEnum):
     """It sent more frames that ask for nothing than frames.py lets through."""
 
 
+Telling = Callable[[Ending, str], None]
+"""Is told why a connection is ended."""
+
+
 class Endings:
     """Counts and tells the endings of one server's connections."""
 

@@ -3,15 +3,14 @@ without TLS, as beside it in its pod."""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from sharemgr.cluster.server.answers import Answer, Answering, Asked
-from sharemgr.cluster.server.bodies import Bodies, Body
-from sharemgr.cluster.server.connection import ClientConnection
+from sharemgr.cluster.server.answers import Answer, Asked
+from sharemgr.cluster.server.bodies import Body
+from sharemgr.cluster.server.connection import ClientConnection, Terms
 from sharemgr.cluster.server.endings import Ending
 
 BESIDE_BODY_BYTES_MAX = 64 * 1024
@@ -37,16 +36,8 @@ class _Request:
 class Connection(ClientConnection):
     """One client's connection."""
 
-    def __init__(
-        self,
-        answering: Answering,
-        body_bytes_max: int,
-        idle_s: float,
-        all_of_them: set[ClientConnection],
-        bodies: Bodies,
-        tell: Callable[[Ending, str], None],
-    ) -> None:
-        super().__init__(answering, body_bytes_max, idle_s, all_of_them, bodies, tell)
+    def __init__(self, terms: Terms) -> None:
+        super().__init__(terms)
         self._parser: HttpRequestParser | None = None
         """None at the end: it leads back here, and what makes a circle is kept until the garbage collector comes by."""
         self._beside_body = 0
@@ -103,7 +94,7 @@ class Connection(ClientConnection):
                 raise
             except HttpParserError as error:
                 self._refuse(f"what came over it is no HTTP/1.1: {error}")
-        if self._beside_body > (self._body_bytes_max if self._is_deaf else BESIDE_BODY_BYTES_MAX):
+        if self._beside_body > (self._terms.body_bytes_max if self._is_deaf else BESIDE_BODY_BYTES_MAX):
             self._refuse(f"a request has more than {BESIDE_BODY_BYTES_MAX} bytes beside its body, or goes on and on")
         elif len(self._waiting) > WAITING_MAX:
             self._refuse(f"more than {WAITING_MAX} requests wait for the answer to another")
@@ -122,7 +113,7 @@ class Connection(ClientConnection):
     def on_headers_complete(self) -> None:
         if self._is_deaf:
             return
-        self._kept = self._bodies.begin(self._transport.abort)
+        self._kept = self._terms.bodies.begin(self._transport.abort)
         if self._is_awaited and self._work is None:
             self._transport.write(CONTINUE)
 
@@ -133,7 +124,7 @@ class Connection(ClientConnection):
         self._beside_body -= len(part)
         self._body += part
         kept.take_in(len(part))
-        if len(self._body) > self._body_bytes_max:
+        if len(self._body) > self._terms.body_bytes_max:
             self._is_deaf = True
             kept.drop()
             self._ask(None)
@@ -169,7 +160,7 @@ class Connection(ClientConnection):
         while self._waiting:
             request = self._waiting.popleft()
             try:
-                answer = await self._answering(request.asked)
+                answer = await self._terms.answering(request.asked)
             finally:
                 request.kept.drop()
             if self._transport.is_closing():
@@ -188,7 +179,7 @@ class Connection(ClientConnection):
         """What it says is not to be answered, and nothing more is read of it."""
         if self._transport.is_closing():
             return
-        self._tell(Ending.PROTOCOL, why)
+        self._terms.tell(Ending.PROTOCOL, why)
         if self._work is None and not self._is_deaf:
             answer = Answer(HTTPStatus.BAD_REQUEST, "text/plain", f"{why}\n".encode())
             self._transport.write(_written("", answer, True))

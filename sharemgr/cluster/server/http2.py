@@ -3,7 +3,6 @@ side; of HTTP/1.1 connections it keeps two, and shakes hands anew for most of th
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jh2.errors import ErrorCodes
@@ -19,9 +18,9 @@ from jh2.events import (
 from jh2.exceptions import ProtocolError
 from jh2.hyperframe.frame import GoAwayFrame
 
-from sharemgr.cluster.server.answers import Answering, Asked
-from sharemgr.cluster.server.bodies import Bodies, Body
-from sharemgr.cluster.server.connection import ClientConnection
+from sharemgr.cluster.server.answers import Asked
+from sharemgr.cluster.server.bodies import Body
+from sharemgr.cluster.server.connection import ClientConnection, Terms
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.server.frames import FrameBudget
 from sharemgr.cluster.server.h2_server import FIRST_WINDOW, STREAMS_MAX, h2_server
@@ -62,17 +61,9 @@ class _Stream:
 class Connection(ClientConnection):
     """One client's connection."""
 
-    def __init__(
-        self,
-        answering: Answering,
-        body_bytes_max: int,
-        idle_s: float,
-        all_of_them: set[ClientConnection],
-        bodies: Bodies,
-        tell: Callable[[Ending, str], None],
-    ) -> None:
-        super().__init__(answering, body_bytes_max, idle_s, all_of_them, bodies, tell)
-        self._http = h2_server(body_bytes_max)
+    def __init__(self, terms: Terms) -> None:
+        super().__init__(terms)
+        self._http = h2_server(terms.body_bytes_max)
         self._frames = FrameBudget()
         self._streams: dict[int, _Stream] = {}
         self._answers: set[asyncio.Task[None]] = set()
@@ -97,7 +88,7 @@ class Connection(ClientConnection):
         """See asyncio.Protocol."""
         if not self._frames.spend(data):
             # Before h2, which would read all of them.
-            self._tell(Ending.FLOOD, "it has sent too many frames that ask for nothing")
+            self._terms.tell(Ending.FLOOD, "it has sent too many frames that ask for nothing")
             self._close(ErrorCodes.ENHANCE_YOUR_CALM)
             return
         self._heard_s = self._loop.time()
@@ -109,7 +100,7 @@ class Connection(ClientConnection):
                 self._send(number)
         except ProtocolError as error:
             # h2 has told the client so.
-            self._tell(Ending.PROTOCOL, f"what came over it is no HTTP/2: {error}")
+            self._terms.tell(Ending.PROTOCOL, f"what came over it is no HTTP/2: {error}")
             self._end()
             return
         self._flush()
@@ -150,7 +141,7 @@ class Connection(ClientConnection):
             case RequestReceived(headers=headers, stream_id=int(number)):
                 told = dict(headers or ())
                 method, path = (told.get(name, b"").decode("ascii", "replace") for name in (b":method", b":path"))
-                self._streams[number] = _Stream(method, path, self._bodies.begin(lambda: self._refuse(number)))
+                self._streams[number] = _Stream(method, path, self._terms.bodies.begin(lambda: self._refuse(number)))
             case DataReceived(stream_id=int(number), data=bytes(data), flow_controlled_length=int(length)):
                 self._take_in(number, data, length)
             case StreamEnded(stream_id=int(number)):
@@ -172,7 +163,7 @@ class Connection(ClientConnection):
         stream.received += length
         stream.body += data
         stream.kept.take_in(len(data))
-        if len(stream.body) > self._body_bytes_max:
+        if len(stream.body) > self._terms.body_bytes_max:
             self._begin(number, too_long=True)
 
     def _refuse(self, number: int) -> None:
@@ -212,7 +203,7 @@ class Connection(ClientConnection):
             self._send_anew(number)
             return
         self._asked_count += 1
-        answer = await self._answering(asked)
+        answer = await self._terms.answering(asked)
         self._asked_count -= 1
         stream = self._streams.get(number)
         if stream is None:

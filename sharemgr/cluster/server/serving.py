@@ -16,12 +16,12 @@ from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.kube.parts import write
 from edgeshare.log_limit import LogLimit
 from sharemgr.cluster.server import http1, http2
-from sharemgr.cluster.server.accepting import Acceptor, Telling
+from sharemgr.cluster.server.accepting import Acceptor
 from sharemgr.cluster.server.answers import Answer, Asked
 from sharemgr.cluster.server.bodies import Bodies
 from sharemgr.cluster.server.certificates import common_names
-from sharemgr.cluster.server.connection import ClientConnection
-from sharemgr.cluster.server.endings import Ending, Endings
+from sharemgr.cluster.server.connection import ClientConnection, Terms
+from sharemgr.cluster.server.endings import Ending, Endings, Telling
 
 logger = logging.getLogger(__name__)
 
@@ -96,10 +96,11 @@ class Server:
             connection.leave()
 
     def _speaking(self, transport: asyncio.Transport, tell: Telling) -> asyncio.Protocol:
+        terms = Terms(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._connections, self.bodies, tell)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() == http2.NAME:
-            return http2.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._connections, self.bodies, tell)
-        return http1.Connection(self._answer, BODY_BYTES_MAX, KEEP_ALIVE_S, self._connections, self.bodies, tell)
+            return http2.Connection(terms)
+        return http1.Connection(terms)
 
     async def _end(self) -> None:
         for connection in list(self._connections):
