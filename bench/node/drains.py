@@ -16,7 +16,7 @@ from cuda_hook import wire
 from cuda_hook.gate import GatePages
 from edgeshare.cli.run import hook_library
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.names import HOOK_DIR_VARIABLE
+from edgeshare.contract.names import HOOK_CONFIG, HOOK_DIR_VARIABLE, HOOK_SOCKET
 from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S, NS_PER_US
 from simgpu.stage.executed import Interval
 
@@ -57,9 +57,9 @@ class Caller:
     def __init__(self, folder: Path) -> None:
         """Listens in ``folder``, which becomes the client's EDGESHARE_HOOK_DIR."""
         folder.mkdir()
-        (folder / "hook.conf").touch()
+        (folder / HOOK_CONFIG).touch()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._listener.bind(str(folder / "hook.sock"))
+        self._listener.bind(str(folder / HOOK_SOCKET))
         self._listener.listen()
         self._listener.settimeout(END_S)
         self._pages = GatePages.create(WELCOME.epoch)
@@ -73,6 +73,7 @@ class Caller:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._listener.close()
+        self._pages.close_fds()
         if self._client is not None:
             self._client.close()
 

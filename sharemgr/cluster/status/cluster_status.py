@@ -166,8 +166,8 @@ async def serving(config: Status, calls: Calls) -> AsyncIterator[str]:
         asyncio.create_task(follow(calls, ACCELERATOR_NODES, "", *told_of_nodes)),
         asyncio.create_task(contact.keep(calls)),
     ]
-    await server.start()
     try:
+        await server.start()
         yield join_address(parse_address(config.address)[0], port)
     finally:
         await server.stop(grace=None)
