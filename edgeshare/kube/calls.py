@@ -100,7 +100,7 @@ class Calls:
         timeout_s: float = CALL_TIMEOUT_S,
     ) -> dict[str, Any] | None:
         """Asks once: an object; None where there is nothing at that path. Raises Refused, Conflicting or Unavailable
-        (edgeshare.kube.kube)."""
+        (edgeshare.kube.messages)."""
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._ask(method, path, body, content_type)

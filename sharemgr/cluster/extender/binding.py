@@ -25,7 +25,8 @@ class Api(Protocol):
     """What is asked of the API server."""
 
     async def bind(self, pod: SharePod) -> None:
-        """Writes the pod's node and assignment. Raises Conflicting, Refused or Unavailable (edgeshare.kube.kube)."""
+        """Writes the pod's node and assignment. Raises Conflicting, Refused or Unavailable
+        (edgeshare.kube.messages)."""
 
     async def read(self, namespace: str, name: str) -> SharePod | None:
         """The pod of that name now, None where there is none. Raises Unavailable."""
