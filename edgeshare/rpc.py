@@ -21,6 +21,10 @@ from edgeshare.contract.errors import (
 Context = ServicerContext[Any, Any]
 """A call, whatever goes and comes in it."""
 
+OWN_POOL = [("grpc.use_local_subchannel_pool", 1)]
+"""For a channel made for one call: a connection that it shared with the one before would sit out gRPC's back-off when
+who answers there has started anew."""
+
 CODES: dict[type[EdgeshareError], grpc.StatusCode] = {
     InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
     NotFound: grpc.StatusCode.NOT_FOUND,

@@ -12,7 +12,7 @@ from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
-from edgeshare.rpc import error_from
+from edgeshare.rpc import OWN_POOL, error_from
 from edgeshare.v1 import allocations_pb2 as api
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from edgeshare.v1.status_pb2 import GetNodeStatusRequest
@@ -80,9 +80,7 @@ class Manager:
 
     @asynccontextmanager
     async def _channel(self, socket: Path) -> AsyncIterator[grpc.aio.Channel]:
-        # One of its own for each call: one that outlives the manager would sit out gRPC's back-off.
-        options = [("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(f"unix:{socket}", options) as channel:
+        async with grpc.aio.insecure_channel(f"unix:{socket}", OWN_POOL) as channel:
             try:
                 yield channel
             except grpc.aio.AioRpcError as error:

@@ -19,13 +19,14 @@ from pathlib import Path
 
 import grpc
 
-from deviceplugin.kubelet.service import Service
+from deviceplugin.kubelet.service import OPTIONS, Service
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationStub,
     add_DevicePluginServicer_to_server,
 )
+from edgeshare.rpc import OWN_POOL
 from edgeshare.waiting import Awaited, first_of, is_done
 from edgeshare.watch import FolderWatch
 
@@ -164,13 +165,10 @@ class Lifecycle:
             path.unlink(missing_ok=True)
 
     async def _register(self, kubelet_socket: Path, endpoint: str) -> None:
-        options = api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
         request = api.RegisterRequest(
-            version=API_VERSION, endpoint=endpoint, resource_name=self.resource, options=options
+            version=API_VERSION, endpoint=endpoint, resource_name=self.resource, options=OPTIONS
         )
-        # A pool of its own: a shared one would sit out gRPC's back-off after a kubelet restart.
-        settings = [("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(f"unix:{kubelet_socket}", settings) as channel:
+        async with grpc.aio.insecure_channel(f"unix:{kubelet_socket}", OWN_POOL) as channel:
             try:
                 await RegistrationStub(channel).Register(request, timeout=REGISTER_TIMEOUT_S)
             except grpc.aio.AioRpcError as error:

@@ -5,9 +5,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
 from time import perf_counter_ns
-from typing import Any, NoReturn
-
-import grpc
+from typing import NoReturn
 
 from deviceplugin.admission.admission import Admission
 from deviceplugin.admission.prestart import PreStart
@@ -18,11 +16,13 @@ from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import UNITS_PER_DEVICE, unit_id
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import DevicePluginServicer
-from edgeshare.rpc import status_code
+from edgeshare.rpc import Context, status_code
+from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)
 
-Context = grpc.aio.ServicerContext[Any, Any]
+OPTIONS = api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
+"""Both of the optional calls are wanted."""
 
 
 class Service(DevicePluginServicer):
@@ -49,25 +49,19 @@ class Service(DevicePluginServicer):
         self._closing.set()
 
     async def GetDevicePluginOptions(self, request: api.Empty, context: Context) -> api.DevicePluginOptions:
-        """Both of the optional calls are wanted."""
-        return api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
+        """The same that it was told when it was registered with."""
+        return OPTIONS
 
     async def ListAndWatch(self, request: api.Empty, context: Context) -> AsyncIterator[api.ListAndWatchResponse]:
         """The whole list at once and after each change, to every stream."""
         self._streams += 1
-        closing = asyncio.create_task(self._closing.wait())
         try:
             while not self._closing.is_set():
                 change = self._devices.next_change()
                 yield list_units(self._devices.now)
                 self.listed.set()
-                waiting = asyncio.create_task(change.wait())
-                try:
-                    await asyncio.wait((waiting, closing), return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    waiting.cancel()
+                await first_of(change, self._closing)
         finally:
-            closing.cancel()
             self._streams -= 1
             if not self._streams:
                 self.unwatched.set()

@@ -13,6 +13,7 @@ import grpc
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kubelet.v1 import podresources_pb2 as api
 from edgeshare.kubelet.v1.podresources_pb2_grpc import PodResourcesListerStub
+from edgeshare.rpc import OWN_POOL
 
 if TYPE_CHECKING:
     # The generated code has it for type checkers alone.
@@ -94,10 +95,7 @@ class PodResources:
 
     @asynccontextmanager
     async def _stub(self) -> AsyncIterator["PodResourcesListerAsyncStub"]:
-        # A channel of its own for each call: one that outlives a kubelet restart would sit out gRPC's
-        # back-off.
-        options = [("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(f"unix:{self._socket}", options) as channel:
+        async with grpc.aio.insecure_channel(f"unix:{self._socket}", OWN_POOL) as channel:
             try:
                 yield PodResourcesListerStub(channel)
             except grpc.aio.AioRpcError as error:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeshare.inventory.tree import shown
+from edgeshare.waiting import ended, first_of
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Follower:
         told = ""
         while not stop.is_set():
             if not self._look():
-                await _pause(stop, self._pace.restart_most_s)
+                await first_of(stop, timeout_s=self._pace.restart_most_s)
                 continue
             began_s = loop.time()
             trouble = await self._once(stop)
@@ -73,7 +74,7 @@ class Follower:
             if trouble != told:
                 logger.warning("%s %s; it is started again", self._command[0], trouble)
             told = trouble
-            await _pause(stop, pause_s)
+            await first_of(stop, timeout_s=pause_s)
             pause_s = min(2 * pause_s, self._pace.restart_most_s)
 
     def _look(self) -> bool:
@@ -99,14 +100,11 @@ class Follower:
             return f"cannot be run: {error.strerror}"
         assert process.stdout is not None
         reading = asyncio.create_task(self._read(process.stdout))
-        stopping = asyncio.create_task(stop.wait())
         try:
-            await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+            await first_of(reading, stop)
             trouble = reading.result() if reading.done() else ""
         finally:
-            for task in (reading, stopping):
-                task.cancel()
-            await asyncio.wait((reading, stopping))
+            await ended(reading)
             await _end(process, process.stdout)
         return trouble or f"ended with status {process.returncode}{self._last_words}"
 
@@ -131,12 +129,6 @@ class Follower:
             if not self._take(line.rstrip()):
                 self.skipped_lines += 1
                 self._last_words = f", saying {shown(line.decode('latin-1').rstrip())}"
-
-
-async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()
 
 
 async def _end(process: asyncio.subprocess.Process, output: asyncio.StreamReader) -> None:
