@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.kube.environment import in_pod
 from edgeshare.kube.every_node import taken_from_every_node
 from edgeshare.kube.kube import Kube
 from labeller.config import Config
@@ -46,18 +47,8 @@ class Cluster:
 def reach(config: Config, environment: Mapping[str, str]) -> Cluster:
     """The cluster that the configuration, or this pod's service account, leads to. Raises InvalidRequest where there is
     none, Unavailable where a credential cannot be used."""
-    if config.kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in environment:
+    if config.kubeconfig is None and not in_pod(environment):
         raise InvalidRequest(
             "there is no cluster to write labels to: set kubeconfig in --config, or see them with --dry-run"
         )
     return Cluster(Kube.reach(config.kubeconfig), config.namespace or environment.get("POD_NAMESPACE", ""))
-
-
-def node_name(config: Config, environment: Mapping[str, str]) -> str:
-    """This node's. Raises InvalidRequest where nobody says."""
-    name = config.node_name or environment.get("NODE_NAME", "")
-    if not name:
-        raise InvalidRequest(
-            "the node's name is not known: set NODE_NAME (field spec.nodeName), or node_name in --config"
-        )
-    return name

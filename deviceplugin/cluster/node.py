@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from deviceplugin.config import Config
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Device
-from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
 from edgeshare.contract.quantity import whole_number
 from edgeshare.kube.asking import ask
+from edgeshare.kube.environment import in_pod, known_node_name, node_name
 from edgeshare.kube.kube import Kube
 
 COMPONENT = "edgeshare-deviceplugin"
@@ -77,12 +78,7 @@ def _says(resources: dict[str, str] | None) -> int:
 def connect(config: Config, environment: Mapping[str, str], needs_name: bool = True) -> tuple[Kube | None, str]:
     """The API server, None where there is none, and this node's name. Raises InvalidRequest where there is one and a
     name that is needed is not known, Unavailable where there is no right to ask it."""
-    name = config.node_name or environment.get("NODE_NAME", "")
-    in_cluster = bool(environment.get("KUBERNETES_SERVICE_HOST"))
-    if config.kubeconfig is None and not in_cluster:
-        return None, name
-    if needs_name and not name:
-        raise InvalidRequest(
-            "the node's name is not known: set NODE_NAME (field spec.nodeName), or node_name in --config"
-        )
+    if config.kubeconfig is None and not in_pod(environment):
+        return None, node_name(config.node_name, environment)
+    name = (known_node_name if needs_name else node_name)(config.node_name, environment)
     return Kube.reach(config.kubeconfig), name

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edgeshare.config_file import read_config
+from edgeshare.kube.environment import known_node_name
 from labeller.collect import Collector
 from labeller.config import Config
 from labeller.labels import labels_of
@@ -94,7 +95,7 @@ def command(
         for node, labels in reached.remove_everywhere():
             said(node, [f"-{label}" for label in labels])
         return
-    node = cluster.node_name(config, os.environ)
+    node = known_node_name(config.node_name, os.environ)
     if remove:
         said(node, [f"-{label}" for label in reached.remove(node)])
         return

@@ -191,6 +191,14 @@ def test_what_is_missing_is_named(api: ApiServer, labeller: Labeller, keys: dict
     assert said in done.stderr
 
 
+def test_an_environment_that_names_no_api_server_is_no_pods(
+    labeller: Labeller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labeller.configure(kubeconfig=None)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "")
+    assert "there is no cluster to write labels to" in labeller.once().stderr
+
+
 def test_names_come_from_the_environment(api: ApiServer, nano: Labeller, monkeypatch: pytest.MonkeyPatch) -> None:
     nano.configure(node_name="", namespace="", output="nodefeature")
     monkeypatch.setenv("NODE_NAME", "n1")

@@ -12,6 +12,7 @@ from edgeshare.cli import CLUSTER_PART, loading, needing
 from edgeshare.cli.sharemgr.certificates import certificates
 from edgeshare.config_file import read_config
 from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
+from edgeshare.kube import environment
 from edgeshare.kube.kube import Kube
 
 # What each command needs is imported by it alone: memory is counted, on a node most of all.
@@ -50,8 +51,8 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = read_config(config_path, config.Config)
-    node_name = settings.node_name or os.environ.get("NODE_NAME", "")
-    in_cluster = settings.kubeconfig is not None or "KUBERNETES_SERVICE_HOST" in os.environ
+    node_name = environment.node_name(settings.node_name, os.environ)
+    in_cluster = settings.kubeconfig is not None or environment.in_pod(os.environ)
     cluster = partial(Kube.reach, settings.kubeconfig) if node_name and in_cluster else None
     shares = manager.Manager(settings, runtime_dir.absolute(), state_dir.absolute(), cluster, node_name)
     with asyncio.Runner(loop_factory=loop.Loop) as runner:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from edgeshare.cli import CLUSTER_PART, loading, needing
+from edgeshare.kube.environment import in_pod
 from edgeshare.kube.kube import Kube
 
 DAYS = 365
@@ -96,6 +97,6 @@ def show(lines: Iterable[str]) -> None:
 
 def reached_by(kubeconfig: Path | None) -> Path | None:
     """The kubeconfig file, or None in a pod where none is named."""
-    if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+    if kubeconfig is None and in_pod(os.environ):
         return None
     return (kubeconfig or DEFAULT_KUBECONFIG).expanduser()
