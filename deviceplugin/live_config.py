@@ -9,6 +9,7 @@ from deviceplugin.config import Config, NodeConfig
 from deviceplugin.files import remove_unfinished, write_file
 from edgeshare.config_file import read_config
 from edgeshare.contract.names import CONFIG_DEFAULT
+from edgeshare.waiting import Change
 
 logger = logging.getLogger(__name__)
 
@@ -22,11 +23,11 @@ class Settings:
         self.file = read_config(path, Config)
         self.name = CONFIG_DEFAULT
         self.now: NodeConfig = self.file.for_node(self.name)
-        self._change = asyncio.Event()
+        self._change = Change()
 
     def next_change(self) -> asyncio.Event:
         """Set when ``now`` is no longer what holds."""
-        return self._change
+        return self._change.next
 
     def reload(self) -> None:
         """Reads the file anew. Raises InvalidRequest for a wrong one, NotFound where it no longer has this node's
@@ -48,8 +49,7 @@ class Settings:
         self.file, self.name = file, name
         if now != self.now:
             self.now = now
-            self._change.set()
-            self._change = asyncio.Event()
+            self._change.tell()
 
 
 class ChosenName:

@@ -1,4 +1,4 @@
-"""Waiting for whichever comes first, and for an end."""
+"""Waiting for whichever comes first, for an end, and for a change."""
 
 import asyncio
 from typing import Any
@@ -26,3 +26,16 @@ async def ended(task: asyncio.Task[Any]) -> None:
     """Tells a task to end and returns when it has; how it did is for whoever asks the task."""
     task.cancel()
     await asyncio.wait([task])
+
+
+class Change:
+    """Tells all who wait for it that something is no longer what it was."""
+
+    def __init__(self) -> None:
+        self.next = asyncio.Event()
+        """Set at the next: asked for before one looks, it tells of whatever comes from then on."""
+
+    def tell(self) -> None:
+        """There is one."""
+        self.next.set()
+        self.next = asyncio.Event()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from asyncinotify import Inotify, Mask
 
-from edgeshare.waiting import ended
+from edgeshare.waiting import Change, ended
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +32,11 @@ class FolderWatch:
         """``settle_s``: how long it waits for more before it says so."""
         self._folder = folder
         self._settle_s = settle_s
-        self._change = asyncio.Event()
+        self._change = Change()
 
     def next_change(self) -> asyncio.Event:
         """Set at the next change, or now and then without one."""
-        return self._change
+        return self._change.next
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -53,11 +53,11 @@ class FolderWatch:
                 with Inotify(sync_timeout=0) as inotify:
                     inotify.add_watch(self._folder, CHANGES)
                     # What came before it was watched.
-                    self._tell()
+                    self._change.tell()
                     await self._follow(inotify)
             except OSError as error:
                 logger.debug("cannot watch %s: %s", self._folder, error)
-            self._tell()
+            self._change.tell()
             await asyncio.sleep(FOLDER_RETRY_S)
 
     async def _follow(self, inotify: Inotify) -> None:
@@ -69,10 +69,6 @@ class FolderWatch:
                     changes.append(await inotify.get())
                 await asyncio.sleep(self._settle_s)
                 changes.extend(iter(inotify.sync_get, None))
-            self._tell()
+            self._change.tell()
             if any(change.mask & GONE for change in changes) or not self._folder.is_dir():
                 return
-
-    def _tell(self) -> None:
-        self._change.set()
-        self._change = asyncio.Event()

@@ -22,6 +22,7 @@ from edgeshare.contract.lifetime import ABSENT, ENDING, State
 from edgeshare.contract.names import CLIENTS_DIR
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+from edgeshare.waiting import Change
 
 MOUNTED = "library"
 """In an allocation's folder of the runtime directory: the path on this node of the library that its container mounts.
@@ -53,7 +54,7 @@ class Store:
         self._ending: dict[str, Allocation] = {}
         self._unrecorded: set[str] = set()
         """Allocations of which there was something on disk at the start, but no record."""
-        self._change = asyncio.Event()
+        self._change = Change()
         self._records = records
         self._clients = runtime_dir / CLIENTS_DIR
         self._settings = settings
@@ -61,7 +62,7 @@ class Store:
 
     def next_change(self) -> asyncio.Event:
         """Set when the allocations are no longer what they are now."""
-        return self._change
+        return self._change.next
 
     def state(self, allocation_id: str) -> State:
         """Where an allocation is in its life, as far as it is known here."""
@@ -119,7 +120,7 @@ class Store:
         self.ledger.put(allocation)
         if allocation.cdi_names:
             self._specs.keep()
-        self._tell()
+        self._change.tell()
 
     def mounted_library(self, allocation_id: str) -> str:
         """The hash of the library that an allocation's container mounts whose record is lost; empty where that cannot
@@ -144,11 +145,7 @@ class Store:
         shutil.rmtree(self._clients / allocation_id, ignore_errors=True)
         self.leaving.discard(allocation_id)
         self._ending.pop(allocation_id, None)
-        self._tell()
-
-    def _tell(self) -> None:
-        self._change.set()
-        self._change = asyncio.Event()
+        self._change.tell()
 
     def files(self, allocation: Allocation) -> Injected:
         """What the allocation's container mounts."""
@@ -186,7 +183,7 @@ class Store:
         self._records.remove(allocation.id)
         self.leaving.add(allocation.id)
         self._ending[allocation.id] = allocation
-        self._tell()
+        self._change.tell()
 
 
 def _is_part(allocation: Allocation) -> bool:

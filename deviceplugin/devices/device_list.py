@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.waiting import Change
 
 
 class Devices:
@@ -11,7 +12,7 @@ class Devices:
 
     def __init__(self) -> None:
         self._now: tuple[Device, ...] = ()
-        self._change = asyncio.Event()
+        self._change = Change()
 
     @property
     def now(self) -> tuple[Device, ...]:
@@ -24,13 +25,12 @@ class Devices:
         if fresh == self._now:
             return False
         self._now = fresh
-        self._change.set()
-        self._change = asyncio.Event()
+        self._change.tell()
         return True
 
     def next_change(self) -> asyncio.Event:
         """Set when the list is no longer the one of now."""
-        return self._change
+        return self._change.next
 
     def by_id(self) -> dict[str, Device]:
         """The devices of now by their id."""

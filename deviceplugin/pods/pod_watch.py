@@ -9,6 +9,7 @@ from deviceplugin.pods.pending_pods import BoundPod, Name
 from deviceplugin.pods.pod_spec import assignment_text, slim
 from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
+from edgeshare.waiting import Change
 
 BEHIND_S = 0.2
 """How far the watch may be behind the kubelet's before the pod is read; 90 ms were seen."""
@@ -28,7 +29,7 @@ class BoundPods:
         self._lists = 0
         """How often all were told."""
         self._hurry: Callable[[], bool] = lambda: False
-        self._change = asyncio.Event()
+        self._change = Change()
         self._readers: list[set[Name]] = []
         """Of each read that is under way the names of which the watch has told meanwhile."""
 
@@ -41,7 +42,7 @@ class BoundPods:
 
     def next_change(self) -> asyncio.Event:
         """Set when the pods are no longer what they are now."""
-        return self._change
+        return self._change.next
 
     def listed(self, pods: list[dict[str, Any]]) -> None:
         """These are all pods of the node."""
@@ -51,7 +52,7 @@ class BoundPods:
         self._heard(*before, *self._pods)
         self._unknown.clear()
         self._lists += 1
-        self._tell()
+        self._change.tell()
 
     def told(self, kind: str, pod: dict[str, Any]) -> None:
         """A pod came, changed or went."""
@@ -61,7 +62,7 @@ class BoundPods:
             self._put(pod, self._pods)
         elif name in self._pods and self._pods[name].uid == pod["metadata"]["uid"]:
             del self._pods[name]
-        self._tell()
+        self._change.tell()
 
     def now(self, namespace: str, name: str, uid: str) -> BoundPod | None:
         """The pod of that name and uid, as far as is known without asking."""
@@ -151,10 +152,6 @@ class BoundPods:
         try:
             async with asyncio.timeout(BEHIND_S):
                 while not condition():
-                    await self._change.wait()
+                    await self._change.next.wait()
         except TimeoutError:
             return
-
-    def _tell(self) -> None:
-        self._change.set()
-        self._change = asyncio.Event()

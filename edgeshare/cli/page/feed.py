@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from edgeshare.cli.page.history import History, Key
 from edgeshare.cli.page.picture import Picture
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
-from edgeshare.waiting import first_of
+from edgeshare.waiting import Change, first_of
 
 QUIET_S = 10.0
 """After so long without anything new a comment is sent, by which it is noticed that somebody has gone."""
@@ -30,7 +30,7 @@ class Feed:
         self._seen_unix_ns = 0
         self._stale = ""
         self._version = 0
-        self._change = asyncio.Event()
+        self._change = Change()
         self._event: tuple[int, bytes] = (-1, b"")
         """With its version, as the next: whoever follows gets the same."""
         self._history_event: tuple[int, bytes] = (-1, b"")
@@ -55,7 +55,7 @@ class Feed:
         """What one who follows is to be sent, for ever; what comes while one part is taken is told as it is then."""
         told, history_told = -1, -1
         while True:
-            change, version, history_version = self._change, self._version, self._history.version
+            change, version, history_version = self._change.next, self._version, self._history.version
             if self._make is not None and told != version:
                 yield self._picture(self._make)
             if history_told != history_version:
@@ -68,8 +68,7 @@ class Feed:
     def _set(self, stale: str) -> None:
         self._stale = stale
         self._version += 1
-        self._change.set()
-        self._change = asyncio.Event()
+        self._change.tell()
         if self._silence is not None:
             self._silence.cancel()
 
