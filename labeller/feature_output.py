@@ -17,6 +17,7 @@ from typing import Any
 from edgeshare.contract.errors import InvalidRequest, NotFound, Unavailable
 from edgeshare.contract.labels import LENGTH_MAX
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.messages import no_node
 from labeller.names import FEATURE_PREFIX, FIELD_MANAGER, NFD_NODE_NAME
 from labeller.output import Written
 from labeller.ownership import node_labels
@@ -69,7 +70,7 @@ class FeatureOutput:
     def _feature(self, labels: Mapping[str, str]) -> dict[str, Any]:
         node = self._kube.node(self._node_name)
         if node is None:
-            raise NotFound(f"the API server has no node {self._node_name}: set the name as it is registered")
+            raise NotFound(no_node(self._node_name))
         metadata = {
             "name": self._name,
             "namespace": self._namespace,

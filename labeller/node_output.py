@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from edgeshare.contract.errors import NotFound
 from edgeshare.kube.kube import Kube
-from edgeshare.kube.messages import Conflicting
+from edgeshare.kube.messages import Conflicting, no_node
 from labeller.names import FIELD_MANAGER
 from labeller.output import Written
 from labeller.ownership import node_labels, plan
@@ -34,7 +34,7 @@ class NodeOutput:
     def _write(self, labels: Mapping[str, str], complete: bool) -> Written:
         found = self._kube.node(self._node_name)
         if found is None:
-            raise NotFound(f"the API server has no node {self._node_name}: set the name as it is registered")
+            raise NotFound(no_node(self._node_name))
         node = node_labels(found)
         planned = plan(node, labels, complete)
         if planned.labels != planned.before:

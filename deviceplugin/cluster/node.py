@@ -13,6 +13,7 @@ from edgeshare.contract.quantity import whole_number
 from edgeshare.kube.asking import ask
 from edgeshare.kube.environment import in_pod, known_node_name, node_name
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.messages import no_node
 
 COMPONENT = "edgeshare-deviceplugin"
 
@@ -31,7 +32,7 @@ class Node:
         """
         node = await ask(self._kube.node, self._name)
         if node is None:
-            raise Unavailable(f"the API server has no node {self._name}: set the node's name as it is registered")
+            raise Unavailable(no_node(self._name))
         labels: dict[str, str] = (node.get("metadata") or {}).get("labels") or {}
         return labels.get(CONFIG_LABEL) or CONFIG_DEFAULT
 

@@ -16,6 +16,7 @@ from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.kube.asking import ask
 from edgeshare.kube.following import Following, Json
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.messages import no_node
 
 
 class Publishing:
@@ -57,7 +58,7 @@ class Publishing:
             # It goes with its Node; one that was made anew has another uid.
             node = await ask(self._kube.node, self._node_name)
             if node is None:
-                raise Unavailable(f"the API server has no node {self._node_name}: set its name as it is registered")
+                raise Unavailable(no_node(self._node_name))
             self._node_uid = str(node["metadata"].get("uid", ""))
         shared = self._devices.by_id()
         # Those that are not shared have a health too.

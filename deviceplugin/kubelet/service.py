@@ -49,7 +49,7 @@ class Service(DevicePluginServicer):
         self._closing.set()
 
     async def GetDevicePluginOptions(self, request: api.Empty, context: Context) -> api.DevicePluginOptions:
-        """The same that it was told when it was registered with."""
+        """As it was told when the plugin was registered."""
         return OPTIONS
 
     async def ListAndWatch(self, request: api.Empty, context: Context) -> AsyncIterator[api.ListAndWatchResponse]:

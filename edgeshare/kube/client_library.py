@@ -22,13 +22,11 @@ from kubernetes.leaderelection.leaderelection import LeaderElection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
 from edgeshare.contract.errors import Unavailable
-from edgeshare.kube.messages import read_token
+from edgeshare.kube.messages import CONFLICT, NOT_FOUND, read_token
 
 logger = logging.getLogger(__name__)
 
 Authorization = Callable[[], str | None]
-
-NOT_FOUND, CONFLICT = 404, 409
 
 NO_TOKEN = (config.ConfigException, OSError, ValueError)
 """Raised where a token cannot be read."""

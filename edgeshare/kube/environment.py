@@ -16,7 +16,7 @@ def node_name(configured: str, environment: Mapping[str, str]) -> str:
 
 
 def known_node_name(configured: str, environment: Mapping[str, str]) -> str:
-    """The same; raises InvalidRequest where neither has it."""
+    """This node's, as node_name finds it. Raises InvalidRequest where nobody says."""
     name = node_name(configured, environment)
     if not name:
         raise InvalidRequest(

@@ -22,6 +22,7 @@ from edgeshare.kube.messages import (
     apply_query,
     check_list,
     check_watch,
+    no_node,
     page_query,
     parse_answer,
     parse_change,
@@ -97,7 +98,7 @@ class Kube:
 
     def pod(self, namespace: str, name: str) -> dict[str, Any] | None:
         """A pod, or None where there is none of that name."""
-        return self._get(pod_path(namespace, name))
+        return self.object_at(pod_path(namespace, name))
 
     def pods_on(self, node: str) -> list[dict[str, Any]]:
         """The pods that are bound to a node."""
@@ -160,7 +161,7 @@ class Kube:
 
     def object_at(self, path: str) -> dict[str, Any] | None:
         """An object, or None where there is none at that path."""
-        return self._get(path)
+        return self._call("GET", path)
 
     def delete(self, path: str) -> bool:
         """Deletes an object; False where there is none at that path."""
@@ -168,13 +169,13 @@ class Kube:
 
     def node(self, name: str) -> dict[str, Any] | None:
         """A node, or None where there is none of that name."""
-        return self._get(f"/api/v1/nodes/{name}")
+        return self.object_at(f"/api/v1/nodes/{name}")
 
     def patch_node_status(self, name: str, body: dict[str, Any]) -> None:
         """Changes a node's status, or its annotations; None takes something from it. Resources are set in capacity and
         allocatable together: with the capacity alone they are usable only after the kubelet's next tick."""
         if self._call("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=MERGE_PATCH) is None:
-            raise Unavailable(f"the API server has no node {name}: set the node's name as it is registered")
+            raise Unavailable(no_node(name))
 
     def event(self, component: str, about: dict[str, str], warning: bool, reason: str, message: str) -> None:
         """Writes an event, as `kubectl describe` shows it. ``about`` is an object reference: apiVersion,
@@ -194,9 +195,6 @@ class Kube:
             "count": 1,
         }
         self._call("POST", f"/api/v1/namespaces/{namespace}/events", body=body)
-
-    def _get(self, path: str) -> dict[str, Any] | None:
-        return self._call("GET", path)
 
     def _call(
         self,

@@ -17,6 +17,7 @@ PAGE = 500
 pods, and each page is a call."""
 
 OK = 200
+NOT_FOUND = 404
 REQUEST_TIMEOUT = 408
 CONFLICT = 409
 GONE = 410
@@ -53,6 +54,11 @@ def read_token(path: Path) -> str:
 def pod_path(namespace: str, name: str) -> str:
     """Where a pod lies."""
     return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
+def no_node(name: str) -> str:
+    """What is said where it was asked for a node that it does not have."""
+    return f"the API server has no node {name}: set the node's name as it is registered"
 
 
 def apply_query(manager: str, force: bool) -> Query:
@@ -105,7 +111,7 @@ def parse_answer(
 ) -> dict[str, Any] | None:
     """The object that an API server answered with; None where it has nothing at that path. ``read`` reads JSON, or
     raises ValueError. Raises Refused, Conflicting, or Failed; Unavailable where something else answers."""
-    if status == 404:
+    if status == NOT_FOUND:
         return None
     if not 200 <= status < 300:
         raise _kind(status)(f"the API server refuses {method} {path}: {status} {_message(content)}")
