@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from edgeshare.config_file import MetricsAddress
 from edgeshare.contract.units import MEMORY_MIB_MAX
+from edgeshare.inventory.boards import RESERVE_MIB
 from labeller.labels import Switches
 from labeller.usage.config import UsageConfig
 
@@ -37,7 +38,7 @@ class Config(BaseModel):
     legacy_l4t: bool = False
     """Says of a Jetson's driver what reActor does: ``4.3`` where Jetson Linux 32.4.3 is."""
 
-    jetson_reserve_mib: Annotated[int, Field(ge=0, le=MEMORY_MIB_MAX)] = 1024
+    jetson_reserve_mib: Annotated[int, Field(ge=0, le=MEMORY_MIB_MAX)] = RESERVE_MIB
     """What of a Jetson's memory is not shared: as ``inventory.jetson_reserve_mib`` in the device plugin's
     configuration."""
 

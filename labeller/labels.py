@@ -15,10 +15,10 @@ many more would be too large for the API server, to whoever else writes it, too.
 class Switches:
     """Which of the names that are not ours are written, and what else the configuration decides; see there."""
 
-    reactor_names: bool = True
-    devicetree_names: bool = True
-    legacy_l4t: bool = False
-    jetson_reserve_mib: int = 1024
+    reactor_names: bool
+    devicetree_names: bool
+    legacy_l4t: bool
+    jetson_reserve_mib: int
 
 
 def labels_of(facts: Facts, switches: Switches) -> dict[str, str]:

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from deviceplugin.health.state import Answer, Condition, DoubleBitError, Look, Moment, State, Xid
 from edgeshare.contract.health import APPLICATION_XIDS, HEALTHY, Health, Reason, Source
-from edgeshare.contract.units import NS_PER_S
 
 Value = TypeVar("Value")
 
@@ -34,14 +33,14 @@ catalogue: "informational only")."""
 
 @dataclass(frozen=True)
 class Settings:
-    """What a node's configuration says of health."""
+    """What a node's configuration says of health; see there (health_config.py)."""
 
-    ignored_xids: frozenset[int] = IGNORED_XIDS
-    passing_xid_quiet_ns: int = 300 * NS_PER_S
-    temperature_limit_c: int | None = None
-    temperature_margin_c: int = 5
-    temperature_calm_ns: int = 60 * NS_PER_S
-    pending_remap_counts: bool = False
+    ignored_xids: frozenset[int]
+    passing_xid_quiet_ns: int
+    temperature_limit_c: int | None
+    temperature_margin_c: int
+    temperature_calm_ns: int
+    pending_remap_counts: bool
 
 
 @dataclass(frozen=True)

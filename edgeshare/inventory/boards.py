@@ -43,6 +43,9 @@ MEMORY_LINE = re.compile(rb"^(MemTotal|MemAvailable): +([0-9]{1,12}) kB$", re.MU
 
 KIB_PER_MIB = 1024
 
+RESERVE_MIB = 1024
+"""As shipped, what a Jetson's system keeps of its memory."""
+
 
 @dataclass(frozen=True)
 class Memory:

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from edgeshare.contract.devices import Accelerator, is_device_id
 from edgeshare.contract.units import MEMORY_MIB_MAX
+from edgeshare.inventory.boards import RESERVE_MIB
 from edgeshare.inventory.declarations import Declaration
 
 
@@ -82,7 +83,7 @@ class InventoryConfig(BaseModel):
     """Where the node's ``/dev``, ``/proc`` and ``/sys`` are seen. A container sees neither the node's ``/dev`` nor
     ``/sys/firmware`` by itself: mounted below ``/host``, they are."""
 
-    jetson_reserve_mib: Annotated[int, Field(ge=0, le=MEMORY_MIB_MAX)] = 1024
+    jetson_reserve_mib: Annotated[int, Field(ge=0, le=MEMORY_MIB_MAX)] = RESERVE_MIB
     """What a Jetson's system keeps of the memory that GPU and processors have in common. The kubelet hands out the same
     memory by pods' own limits: a node that runs much besides needs a larger reserve."""
 

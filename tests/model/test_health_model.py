@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.rules import (
     FELL_OFF_BUS_XID,
     IGNORED_XIDS,
     PASSING_XIDS,
-    Settings,
     health_of,
     observe,
     resumed,
@@ -20,7 +20,7 @@ from edgeshare.contract.health import Reason
 from edgeshare.contract.units import NS_PER_S
 
 LIMIT_C = 90
-SETTINGS = Settings(temperature_limit_c=LIMIT_C)
+SETTINGS = HealthConfig(temperature_limit_c=LIMIT_C).settings()
 XIDS = st.sampled_from([13, 48, 79, 94, 95, 109, 999])
 STEPS = st.sampled_from([1, 20, 61, 301])
 

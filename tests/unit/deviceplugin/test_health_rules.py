@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.rules import IGNORED_XIDS, PASSING_XIDS, RULES, Settings, health_of, observe, resumed
 from deviceplugin.health.state import Answer, DoubleBitError, Look, Moment, State, Xid
 from edgeshare.contract.health import Reason
 from edgeshare.contract.units import NS_PER_S
 
-SETTINGS = Settings(temperature_limit_c=90)
+SETTINGS = HealthConfig(temperature_limit_c=90).settings()
 GOOD = Look("boot-1", Answer(energy_mj=1_000, uncorrected=0, remap_pending=False, remap_failed=False, temperature_c=40))
 FILE = "/dev/nvidia0"
 
@@ -40,8 +41,8 @@ def test_an_xid_of_an_application_changes_nothing(number: int) -> None:
 
 
 def test_the_list_of_ignored_xids_is_the_configurations() -> None:
-    assert reasons(after(GOOD, Xid(13), settings=Settings(ignored_xids=frozenset({48})))) == [Reason.XID]
-    assert reasons(after(GOOD, Xid(48), settings=Settings(ignored_xids=frozenset({48})))) == []
+    assert reasons(after(GOOD, Xid(13), settings=HealthConfig(ignored_xids=frozenset({48})).settings())) == [Reason.XID]
+    assert reasons(after(GOOD, Xid(48), settings=HealthConfig(ignored_xids=frozenset({48})).settings())) == []
 
 
 @pytest.mark.parametrize("fault", [Xid(48), Xid(62), Xid(79), Xid(95), Xid(999), DoubleBitError()])
@@ -133,7 +134,7 @@ def test_heat_is_over_below_the_limit_by_the_margin_for_the_time_set() -> None:
 
 
 def test_without_a_limit_no_temperature_counts() -> None:
-    assert reasons(after(look(temperature_c=120), settings=Settings())) == []
+    assert reasons(after(look(temperature_c=120), settings=HealthConfig().settings())) == []
 
 
 def test_what_the_driver_does_not_say_is_no_good_news() -> None:
@@ -153,7 +154,7 @@ def test_memory_errors_of_before_the_first_look_do_not_count_and_those_of_later_
 def test_a_pending_remapping_counts_where_the_configuration_says_so() -> None:
     pending = look(remap_pending=True)
     assert reasons(after(GOOD, pending)) == []
-    counts = Settings(pending_remap_counts=True)
+    counts = HealthConfig(pending_remap_counts=True).settings()
     assert reasons(after(GOOD, pending, settings=counts)) == [Reason.ROW_REMAP_PENDING]
     assert reasons(after(GOOD, pending, GOOD, GOOD, settings=counts)) == []
 
