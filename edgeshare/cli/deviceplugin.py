@@ -1,7 +1,6 @@
 """``edgeshare deviceplugin``: the kubelet's device plugin, in the foreground."""
 
 import asyncio
-import logging
 import os
 from pathlib import Path
 
@@ -10,12 +9,13 @@ import click
 from deviceplugin.cluster.removal import removal
 from deviceplugin.config import Config
 from deviceplugin.plugin import Plugin
+from edgeshare.cli import daemons
 from edgeshare.config_file import read_config
 from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
 
 
 @click.command("deviceplugin")
-@click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
+@daemons.config_option
 @click.option(
     "--runtime-dir",
     type=click.Path(path_type=Path),
@@ -56,7 +56,7 @@ def command(
         raise click.UsageError("--all-nodes goes with --remove")
     if crds and not all_nodes:
         raise click.UsageError("--crds goes with --all-nodes: other nodes have objects of that kind, too")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    daemons.log()
     if remove:
         for owner, names in removal(read_config(config_path, Config), os.environ, all_nodes, crds):
             for name in names:

@@ -3,7 +3,6 @@ start-up and memory count on a small board."""
 
 import asyncio
 import json
-import logging
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edgeshare.cli import daemons
 from edgeshare.config_file import read_config
 from edgeshare.kube.environment import known_node_name
 from labeller.collect import Collector
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("labeller")
-@click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
+@daemons.config_option
 @click.option("--root", type=click.Path(path_type=Path), help="Where the node's files are seen.  [default: /]")
 @click.option("--dry-run", is_flag=True, help="Prints the labels, and writes nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The same, as JSON.")
@@ -72,7 +72,7 @@ def command(
         raise click.UsageError("--remove goes with none of --dry-run, --json and --yaml")
     if all_nodes and not remove:
         raise click.UsageError("--all-nodes goes with --remove")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    daemons.log()
     given = {"root": root, "devicetree_nodes": nodes, "interval_s": interval_s}
 
     def configure() -> Config:

@@ -1,14 +1,13 @@
 """``edgeshare sharemgr``: the share managers, each in the foreground, and the certificates that a cluster's takes."""
 
 import asyncio
-import logging
 import os
 from functools import partial
 from pathlib import Path
 
 import click
 
-from edgeshare.cli import CLUSTER_PART, loading, needing
+from edgeshare.cli import CLUSTER_PART, daemons, loading, needing
 from edgeshare.cli.sharemgr.certificates import certificates
 from edgeshare.config_file import read_config
 from edgeshare.contract.names import RUNTIME_DIR, STATE_DIR
@@ -41,7 +40,7 @@ command.add_command(certificates)
     show_default=True,
     help="Where the allocations are kept across restarts.",
 )
-@click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
+@daemons.config_option
 def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
     """Shares this node's GPUs among the clients of its allocations, until SIGTERM or SIGINT."""
     with loading():
@@ -49,7 +48,7 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
         from sharemgr.node import config, manager  # noqa: PLC0415
         from sharemgr.node.sockets import loop  # noqa: PLC0415
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    daemons.log()
     settings = read_config(config_path, config.Config)
     node_name = environment.node_name(settings.node_name, os.environ)
     in_cluster = settings.kubeconfig is not None or environment.in_pod(os.environ)
@@ -60,13 +59,13 @@ def node(runtime_dir: Path, state_dir: Path, config_path: Path | None) -> None:
 
 
 @command.command("cluster")
-@click.option("--config", "config_path", type=click.Path(path_type=Path), help="YAML file; defaults if absent.")
+@daemons.config_option
 def cluster(config_path: Path | None) -> None:
     """Assigns a cluster's sharePODs to nodes and GPUs, as an extender of kube-scheduler, until SIGTERM or SIGINT."""
     with needing(CLUSTER_PART, "sharemgr cluster"), loading():
         from sharemgr.cluster import config, service  # noqa: PLC0415
         from sharemgr.cluster.replica import replica  # noqa: PLC0415
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    daemons.log()
     settings = read_config(config_path, config.Config)
     assigner = replica.Replica(settings, service.Service(settings))
     asyncio.run(assigner.run(ready=lambda url: click.echo(f"edgeshare sharemgr cluster: ready, {url}")))
