@@ -1,10 +1,9 @@
 """A cluster's picture by what its API server knows: who was given what. What is used of it, the nodes' managers alone
 know. Pure."""
 
-from edgeshare.cli.page.picture import TEXT_MAX, Device, Node, Picture, Share, Waiting
+from edgeshare.cli.page.picture import Device, Node, Picture, Share, Waiting, line
 from edgeshare.cli.status import cluster
 from edgeshare.cli.status.cluster_view import NO_NODES, NOBODY, UNSAID
-from edgeshare.contract.text import in_one_line
 
 
 def cluster_picture(seen: cluster.Cluster) -> Picture:
@@ -19,15 +18,15 @@ def cluster_picture(seen: cluster.Cluster) -> Picture:
 
 def _node(node: cluster.Node) -> Node:
     devices = [_device(each) for each in node.devices]
-    return Node(name=_line(node.name), fault=_line(node.fault), stale="", devices=devices)
+    return Node(name=line(node.name), fault=line(node.fault), stale="", devices=devices)
 
 
 def _device(device: cluster.Device) -> Device:
     return Device(
-        id=_line(device.id),
-        name=_line(device.id),
-        model=_line(f"{device.kind} {device.model}".strip()),
-        cause=_line(device.why),
+        id=line(device.id),
+        name=line(device.id),
+        model=line(f"{device.kind} {device.model}".strip()),
+        cause=line(device.why),
         mode="",
         temperature_c=None,
         memory_mib=device.memory_mib,
@@ -40,8 +39,8 @@ def _device(device: cluster.Device) -> Device:
 def _share(taken: cluster.Taken, place: int) -> Share:
     return Share(
         # A pod may be there anew, under its name, while the one before is not forgotten.
-        id=_line(f"{place} {taken.namespace}/{taken.pod}/{taken.container}"),
-        owner=_line(f"{taken.namespace}/{taken.pod}/{taken.container}") if taken.pod else NOBODY,
+        id=line(f"{place} {taken.namespace}/{taken.pod}/{taken.container}"),
+        owner=line(f"{taken.namespace}/{taken.pod}/{taken.container}") if taken.pod else NOBODY,
         asked_percent=taken.percent,
         limit_percent=None,
         used_percent=None,
@@ -57,11 +56,7 @@ def _share(taken: cluster.Taken, place: int) -> Share:
 def waiting_pod(pod: cluster.Waiting) -> Waiting:
     """One that has no node."""
     return Waiting(
-        who=_line(f"{pod.namespace}/{pod.pod}"),
-        what=_line(", ".join(f"{count} {name}" for name, count in pod.asks.items())),
-        why=_line(pod.why) or UNSAID,
+        who=line(f"{pod.namespace}/{pod.pod}"),
+        what=line(", ".join(f"{count} {name}" for name, count in pod.asks.items())),
+        why=line(pod.why) or UNSAID,
     )
-
-
-def _line(text: str) -> str:
-    return in_one_line(text, TEXT_MAX)

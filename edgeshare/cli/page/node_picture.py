@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from edgeshare.cli.page.picture import TEXT_MAX, Device, Node, Picture, Share, Waiting
+from edgeshare.cli.page.picture import Device, Node, Picture, Share, Waiting, line
 from edgeshare.cli.shares import device_name, is_exclusive, milliseconds, owner_text, state_text, unmanaged_text
-from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import MIB
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_WAITING, AllocationStatus, DeviceStatus, NodeStatus
@@ -20,7 +19,7 @@ def node_picture(status: NodeStatus) -> Picture:
     for share in status.allocations:
         for device_id in share.allocation.device_ids:
             having.setdefault(device_id, []).append(share)
-    owners = {share.allocation.id: _line(owner_text(share.allocation)) for share in status.allocations}
+    owners = {share.allocation.id: line(owner_text(share.allocation)) for share in status.allocations}
     devices = [_device(device, having[device.id], owners) for device in status.devices]
     waiting = [each for device in status.devices for each in _waiting(device, having[device.id], owners)]
     return Picture(nodes=[Node(name="", fault="", stale="", devices=devices)], waiting=waiting, notice="", nobody="")
@@ -29,7 +28,7 @@ def node_picture(status: NodeStatus) -> Picture:
 def used_of(status: NodeStatus) -> Used:
     """Which part of each device each allocation used, of the status's window."""
     return {
-        (_line(device_id), _line(share.allocation.id)): share.gpu_percent
+        (line(device_id), line(share.allocation.id)): share.gpu_percent
         for share in status.allocations
         for device_id in share.allocation.device_ids
     }
@@ -37,10 +36,10 @@ def used_of(status: NodeStatus) -> Used:
 
 def _device(device: DeviceStatus, having: list[AllocationStatus], owners: dict[str, str]) -> Device:
     return Device(
-        id=_line(device.id),
-        name=_line(device_name(device)),
-        model=_line(device.model),
-        cause="" if device.healthy else _line(device.cause) or "not healthy",
+        id=line(device.id),
+        name=line(device_name(device)),
+        model=line(device.model),
+        cause="" if device.healthy else line(device.cause) or "not healthy",
         mode=_mode(device, having),
         temperature_c=device.temperature_c if device.HasField("temperature_c") else None,
         memory_mib=device.memory_mib,
@@ -64,7 +63,7 @@ def _share(device: DeviceStatus, share: AllocationStatus, owners: dict[str, str]
     place = list(allocation.device_ids).index(device.id)
     used_bytes = share.memory_bytes[place] if place < len(share.memory_bytes) else share.memory_used_bytes
     return Share(
-        id=_line(allocation.id),
+        id=line(allocation.id),
         owner=owners[allocation.id],
         asked_percent=allocation.request_percent,
         limit_percent=allocation.limit_percent,
@@ -89,13 +88,13 @@ def _facts(device: DeviceStatus, share: AllocationStatus, owners: dict[str, str]
         ("longest wait", milliseconds(share.longest_wait_ns)),
         ("class", "latency" if share.allocation.share_class == SHARE_CLASS_LATENCY else "batch"),
         ("processes", str(sum(not client.dying for client in share.clients))),
-        ("allocation", _line(share.allocation.id)),
+        ("allocation", line(share.allocation.id)),
     ]
     if device.process_memory_unknown and share.clients:
         facts.insert(-1, ("memory", "at least what is shown: the driver does not say what contexts take"))
     if share.waiting_allocations:
-        waiting = ", ".join(owners.get(each, _line(each)) for each in share.waiting_allocations)
-        facts.insert(-1, ("who waits for it", _line(waiting)))
+        waiting = ", ".join(owners.get(each, line(each)) for each in share.waiting_allocations)
+        facts.insert(-1, ("who waits for it", line(waiting)))
     return facts
 
 
@@ -104,8 +103,4 @@ def _waiting(device: DeviceStatus, having: list[AllocationStatus], owners: dict[
         if share.state == ALLOCATION_STATE_WAITING:
             why = "it is at its limit" if share.throttled else "others have it"
             for_ = f"for {milliseconds(share.waiting_ns)} now, {milliseconds(share.longest_wait_ns)} at most: {why}"
-            yield Waiting(who=owners[share.allocation.id], what=_line(device_name(device)), why=for_)
-
-
-def _line(text: str) -> str:
-    return in_one_line(text, TEXT_MAX)
+            yield Waiting(who=owners[share.allocation.id], what=line(device_name(device)), why=for_)

@@ -2,9 +2,16 @@
 
 from typing import TypedDict
 
+from edgeshare.contract.text import in_one_line
+
 TEXT_MAX = 400
 """Characters of a name, or of a reason, that are shown: Kubernetes allows a namespace, a pod and a container 381
 together."""
+
+
+def line(text: str) -> str:
+    """What is shown of a text that somebody else wrote."""
+    return in_one_line(text, TEXT_MAX)
 
 
 class Share(TypedDict):

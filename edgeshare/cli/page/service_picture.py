@@ -3,10 +3,9 @@
 from edgeshare.cli.page.cluster_picture import waiting_pod
 from edgeshare.cli.page.node_picture import Used as UsedPercent
 from edgeshare.cli.page.node_picture import node_picture, used_of
-from edgeshare.cli.page.picture import TEXT_MAX, Device, Node, Picture, Waiting
+from edgeshare.cli.page.picture import Device, Node, Picture, Waiting, line
 from edgeshare.cli.status.service import Used
 from edgeshare.cli.status.service_view import nobody, of_api_server, staleness
-from edgeshare.contract.text import in_one_line
 
 
 def service_picture(used: Used) -> Picture:
@@ -14,7 +13,7 @@ def service_picture(used: Used) -> Picture:
     nodes: list[Node] = []
     waiting: list[Waiting] = []
     for told in used.state.nodes:
-        name, own = in_one_line(told.node, TEXT_MAX), node_picture(told.status)
+        name, own = line(told.node), node_picture(told.status)
         devices = [Device(**{**each, "id": _on(name, each["id"])}) for node in own["nodes"] for each in node["devices"]]
         nodes.append(Node(name=name, fault="", stale=staleness(told), devices=devices))
         if not told.error:
@@ -32,7 +31,7 @@ def service_picture(used: Used) -> Picture:
 def used_on_nodes(used: Used) -> UsedPercent:
     """Which part of each device each allocation uses now; of a node that is not of now nothing is known."""
     return {
-        (_on(in_one_line(told.node, TEXT_MAX), device), allocation): percent
+        (_on(line(told.node), device), allocation): percent
         for told in used.state.nodes
         if not told.error
         for (device, allocation), percent in used_of(told.status).items()

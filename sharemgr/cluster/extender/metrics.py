@@ -7,7 +7,7 @@ from prometheus_client.core import Metric
 
 from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
 from edgeshare.contract.units import UNITS_PER_DEVICE
-from edgeshare.http.prometheus import Rows, gauge
+from edgeshare.http.prometheus import gauge
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
 from sharemgr.cluster.server.endings import Ending
@@ -60,7 +60,7 @@ class Metrics:
         counted = (self.bound, self.unbound, self.turned_down, self.refused, self.answers)
         for each in (self.verb_seconds, self.binding_seconds, *counted, self.ended, self.retries):
             yield from each.collect()
-        yield _gauge("leading", "1 on the replica that answers.", [((), float(assigner is not None))])
+        yield _gauge("leading", "1 on the replica that answers.", assigner is not None)
         if assigner is not None and binder is not None:
             yield from _standing(assigner, binder)
 
@@ -91,7 +91,7 @@ def _standing(assigner: Assigner, binder: Binder) -> Iterator[Metric]:
         ("bindings_in_doubt", "Bindings whose answer was lost; what they take stays reserved.", binder.in_doubt),
     ]
     for name, text, value in told:
-        yield _gauge(name, text, [((), float(value))])
+        yield _gauge(name, text, value)
 
 
 def _of_kind(kind: AcceleratorKind, nodes: Sequence[Node]) -> Iterator[tuple[str, str, int]]:
@@ -110,5 +110,5 @@ def _of_kind(kind: AcceleratorKind, nodes: Sequence[Node]) -> Iterator[tuple[str
     yield f"{units}_held", f"Units of {word}s that pods hold.", sum(UNITS_PER_DEVICE - each[0] for each in free)
 
 
-def _gauge(name: str, text: str, rows: Rows) -> Metric:
-    return gauge(PREFIX, name, text, (), rows)
+def _gauge(name: str, text: str, value: int) -> Metric:
+    return gauge(PREFIX, name, text, (), [((), float(value))])

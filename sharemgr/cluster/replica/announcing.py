@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 MANAGER = "edgeshare-assigner"
 
+SERVICE_LABEL = "kubernetes.io/service-name"
+"""Of whose endpoints an EndpointSlice is (k8s.io/api, discovery/v1)."""
+
 AGAIN_S = 10.0
 """So often it is told again: somebody may have changed it, or taken it away."""
 
@@ -31,6 +34,11 @@ class Announcement:
 
     path: str
     body: dict[str, Any]
+
+
+def slices_path(namespace: str) -> str:
+    """Where a namespace's EndpointSlices lie."""
+    return f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
 
 
 def announcement(config: Config, environment: Mapping[str, str] = os.environ) -> Announcement | None:
@@ -47,10 +55,10 @@ def announcement(config: Config, environment: Mapping[str, str] = os.environ) ->
     except ValueError:
         raise InvalidRequest(f"service: POD_IP is {address[:80]!r}: expected an address") from None
     namespace, service = config.service.namespace, config.service.name
-    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{service}"
+    path = f"{slices_path(namespace)}/{service}"
     # With the pod it goes, too, if no other replica has taken it over.
     owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
-    labels = {"kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": MANAGER}
+    labels = {SERVICE_LABEL: service, "endpointslice.kubernetes.io/managed-by": MANAGER}
     target = {"kind": "Pod", "namespace": namespace, "name": name, "uid": uid}
     body = {
         "apiVersion": "discovery.k8s.io/v1",

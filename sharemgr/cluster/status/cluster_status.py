@@ -27,6 +27,7 @@ from edgeshare.v1.cluster_pb2 import (
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusServicer, add_ClusterStatusServicer_to_server
 from edgeshare.waiting import ended, first_of
 from sharemgr.cluster.config import Status
+from sharemgr.cluster.replica.announcing import slices_path
 from sharemgr.cluster.replica.following import follow, read
 from sharemgr.cluster.status.asking import Asking, Told
 from sharemgr.cluster.status.directory import Directory, parse_endpoints, parse_placed
@@ -158,7 +159,7 @@ async def serving(config: Status, calls: Calls) -> AsyncIterator[str]:
     reflection.enable_server_reflection(names, server)
     own = TlsFiles(certificate=config.certificate, private_key=config.private_key)
     port = grpc_tls.listen(server, config.address, grpc_tls.server_credentials(own))
-    slices = f"/apis/discovery.k8s.io/v1/namespaces/{config.managers.service.namespace}/endpointslices"
+    slices = slices_path(config.managers.service.namespace)
     told_of_endpoints = (partial(read, parse_endpoints), directory.endpoints_listed, directory.endpoints_told)
     told_of_nodes = (partial(read, parse_placed), directory.nodes_listed, directory.node_told)
     tasks = [

@@ -11,11 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress, ValidationErro
 from edgeshare.contract.address import join_address
 from edgeshare.contract.errors import InvalidRequest
 from sharemgr.cluster.config import ObjectName
+from sharemgr.cluster.replica.announcing import SERVICE_LABEL
 from sharemgr.cluster.state.cores import first_fault
 from sharemgr.cluster.status.query import Query
-
-SERVICE_LABEL = "kubernetes.io/service-name"
-"""Of whose endpoints an EndpointSlice is (k8s.io/api, discovery/v1)."""
 
 ADDRESSES_MAX = 4
 """Of one node: while its manager is being replaced there are two."""
