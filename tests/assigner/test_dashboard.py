@@ -111,8 +111,7 @@ def pods(server: ApiServer) -> Iterator[Iterator[dict[str, Any]]]:
     pod = {"apiVersion": "v1", "kind": "Pod", "spec": spec}
     labels = {"of": "dashboard"}
     things += [{**pod, "metadata": {"name": f"dashboard-{number}", "labels": labels}} for number in range(PODS)]
-    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": things})
-    done(server.kubectl("create", "-f", "-", stdin=everything))
+    done(server.create({"apiVersion": "v1", "kind": "List", "items": things}))
     made = done(server.kubectl("get", "pods", "--selector=of=dashboard", "--output=json"))
     yield itertools.cycle(json.loads(made.stdout)["items"])
     # Other tests have this API server after this one.

@@ -71,7 +71,7 @@ def installed(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         # A controller's work: without it no pod is admitted.
         done = server.kubectl("create", "serviceaccount", "default")
         assert done.returncode == 0, done.stderr
-        done = server.kubectl("create", "-f", "-", stdin=json.dumps(REFUSED))
+        done = server.create(REFUSED)
         assert done.returncode == 0, done.stderr
         done = server.kubectl("apply", "--validate=strict", f"--filename={manifest}")
         assert done.returncode == 0, done.stderr

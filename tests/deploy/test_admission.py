@@ -100,7 +100,7 @@ def test_pod_that_was_there_before_the_policy_can_still_be_changed(installed: Ap
 
 
 def test_share_annotation_that_is_changed_later_is_checked(installed: ApiServer) -> None:
-    done = installed.kubectl("create", "-f", "-", stdin=json.dumps(pod({"main": {"edge/gpu-percent": 50}}, "edited")))
+    done = installed.create(pod({"main": {"edge/gpu-percent": 50}}, "edited"))
     assert done.returncode == 0, done.stderr
     good = installed.kubectl("annotate", "pod", "edited", "edge/gpu-percent-limit=60")
     assert good.returncode == 0, good.stderr
@@ -127,7 +127,7 @@ def test_who_asks_for_a_certain_gpu_is_warned_that_nobody_goes_by_that(installed
 
 
 def test_label_that_is_changed_later_is_checked(installed: ApiServer) -> None:
-    done = installed.kubectl("create", "-f", "-", stdin=json.dumps(pod({"main": {"edge/gpu-percent": 200}}, "whole")))
+    done = installed.create(pod({"main": {"edge/gpu-percent": 200}}, "whole"))
     assert done.returncode == 0, done.stderr
     good = installed.kubectl("label", "pod", "whole", "edge/gpu-exclusion=team-a")
     assert good.returncode == 0, good.stderr
@@ -159,7 +159,7 @@ def test_parts_of_an_init_container_and_of_what_runs_beside_it_fit_on_16_gpus(in
 def test_label_by_which_a_gpu_was_chosen_stays(installed: ApiServer) -> None:
     bound = pod({"main": {"edge/gpu-percent": 20}, "labels": {"edge/gpu-exclusion": "team-a"}}, "bound")
     bound["spec"]["nodeName"] = "somewhere"
-    done = installed.kubectl("create", "-f", "-", stdin=json.dumps(bound))
+    done = installed.create(bound)
     assert done.returncode == 0, done.stderr
     other = installed.kubectl("label", "pod", "bound", "colour=blue")
     assert other.returncode == 0, other.stderr

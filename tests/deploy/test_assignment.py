@@ -87,10 +87,6 @@ def binding(name: str, annotations: dict[str, str]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
 
 
-def create(server: ApiServer, thing: dict[str, Any]) -> Done:
-    return server.kubectl("create", "-f", "-", stdin=json.dumps(thing))
-
-
 def bind(server: ApiServer, name: str, annotations: dict[str, str]) -> Done:
     path = f"/api/v1/namespaces/default/pods/{name}/binding"
     return server.kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(binding(name, annotations)))
@@ -133,8 +129,8 @@ def node_object(name: str, healthy: bool = True) -> dict[str, Any]:
 def test_assignment_is_written_by_nobody_who_may_not_set_it(impersonate: Impersonate, installed: ApiServer) -> None:
     mallory = impersonate("mallory")
     said = OURS
-    refused(create(mallory, pod("forged", **{KEY: '{"main":["GPU-a"]}'})), said)
-    done(create(mallory, pod("victim", other="x")))
+    refused(mallory.create(pod("forged", **{KEY: '{"main":["GPU-a"]}'})), said)
+    done(mallory.create(pod("victim", other="x")))
     refused(mallory.kubectl("annotate", "pod", "victim", f"{KEY}=x"), said)
     patch = json.dumps({"metadata": {"annotations": {KEY: "x"}}})
     refused(mallory.kubectl("patch", "pod", "victim", "--subresource=status", "--type=merge", f"--patch={patch}"), said)
@@ -159,7 +155,7 @@ def test_right_to_assign_in_a_namespace_is_none(impersonate: Impersonate) -> Non
     landlord = impersonate("landlord")
     forged = json.dumps(pod("forged", **{KEY: "x"}))
     until_told(lambda: landlord.kubectl("create", "--dry-run=server", "-f", "-", stdin=forged).stderr, OURS)
-    done(create(landlord, pod("tenant", other="x")))
+    done(landlord.create(pod("tenant", other="x")))
     refused(bind(landlord, "tenant", {KEY: "x"}), OURS)
     done(bind(landlord, "tenant", {"other": "x"}))
 
@@ -168,7 +164,7 @@ def test_plugin_writes_assignments_of_its_own_nodes_pods_and_nothing_else(
     impersonate: Impersonate, installed: ApiServer
 ) -> None:
     for name, node in (("own", "node-a"), ("foreign", "node-b"), ("unbound", "")):
-        done(create(installed, pod(name, node, other="x")))
+        done(installed.create(pod(name, node, other="x")))
     plugin = impersonate(ACCOUNT, "node-a")
     done(plugin.kubectl("annotate", "pod", "own", f"{KEY}=x"))
     for name in ("foreign", "unbound"):

@@ -182,7 +182,7 @@ def test_container_that_is_added_later_chooses_no_devices(server: ApiServer) -> 
         return json.dumps({"spec": {"ephemeralContainers": [{"name": name, "image": "none"} | each for each in more]}})
 
     for name, resource in (("debugged", GPU_PERCENT), ("free", "")):
-        done(server.kubectl("create", "-f", "-", stdin=json.dumps(pod(name, [container("main", resource)]))))
+        done(server.create(pod(name, [container("main", resource)])))
     patch = ("patch", "--subresource=ephemeralcontainers", "--patch")
     choosing = added("chooses", env(VISIBLE_DEVICES, "all"))
     said = f'container "chooses" sets {VISIBLE_DEVICES}, but the devices of a pod with a share'

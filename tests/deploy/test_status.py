@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,10 +18,6 @@ from tests.kit.programs.binaries import KUBERNETES, program
 NODE = "status-node"
 WELL, ILL = "GPU-status-0", "GPU-status-1"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def create(server: ApiServer, thing: dict[str, Any]) -> None:
-    done(server.kubectl("create", "-f", "-", stdin=json.dumps(thing)))
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +33,10 @@ def cluster(installed: ApiServer, somebody: Callable[..., ApiServer]) -> Iterato
     # The node's own plugin writes it, and nobody else may.
     plugin = somebody("system:serviceaccount:edgeshare:edgeshare", NODE)
     kind = {"apiVersion": "share.edge/v1alpha1", "kind": "AcceleratorNode"}
-    create(plugin, {**kind, "metadata": {"name": NODE}, "status": told})
+    done(plugin.create({**kind, "metadata": {"name": NODE}, "status": told}))
     asking = {"name": "main", "image": "none", "resources": {"limits": {GPU_PERCENT: 60}}}
     spec = {"containers": [asking], "schedulerName": "edgeshare"}
-    create(installed, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "status-waits"}, "spec": spec})
+    done(installed.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "status-waits"}, "spec": spec}))
     yield installed
     # Other tests have this API server after these.
     done(installed.kubectl("delete", "--wait=false", f"acceleratornode/{NODE}", "pod/status-waits"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from simgpu.trees import JETSONS, add_jetson
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.apiserver.serving import serving
 from tests.kit.labeller.labeller_under_test import END_S, Labeller, Running
@@ -28,6 +29,13 @@ def api(tmp_path: Path) -> Iterator[ApiServer]:
 @pytest.fixture
 def labeller(tmp_path: Path) -> Labeller:
     return Labeller(tmp_path)
+
+
+@pytest.fixture
+def nano(labeller: Labeller) -> Labeller:
+    """The labeller of a Jetson Nano."""
+    add_jetson(labeller.root, JETSONS["nano"])
+    return labeller
 
 
 @pytest.fixture

@@ -21,22 +21,10 @@ NANO = {
 }
 
 
-@pytest.fixture
-def nano(labeller: Labeller) -> Labeller:
-    """The labeller of a Jetson Nano."""
-    add_jetson(labeller.root, JETSONS["nano"])
-    return labeller
-
-
-def labels(api: ApiServer, node: str = "n1") -> dict[str, str]:
-    found: dict[str, str] = api.nodes[node]["metadata"].get("labels", {})
-    return found
-
-
 def test_once_the_node_has_the_labels_and_each_change_is_printed(api: ApiServer, nano: Labeller) -> None:
     done = nano.once()
     assert (done.returncode, done.stderr) == (0, "")
-    assert NANO.items() <= labels(api).items()
+    assert NANO.items() <= api.labels().items()
     assert "n1: gpu.model=Jetson-Nano" in done.stdout.splitlines()
     again = nano.once()
     assert (again.returncode, again.stdout) == (0, "")
@@ -49,7 +37,7 @@ def test_what_is_printed_is_not_written(api: ApiServer, nano: Labeller) -> None:
     assert yaml.safe_load(as_yaml) == {"labels": found}
     assert plain.splitlines() == [f"{name}={value}" for name, value in found.items()]
     assert json.loads(nano.once("--json", "--dry-run").stdout) == {"labels": found}
-    assert labels(api) == {}
+    assert api.labels() == {}
 
 
 @pytest.mark.parametrize("board", [True, False])
@@ -77,7 +65,7 @@ def test_a_person_sees_a_table(labeller: Labeller, board: bool) -> None:
 def test_node_with_nothing_is_a_normal_node(api: ApiServer, labeller: Labeller) -> None:
     done = labeller.once()
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert labels(api) == {}
+    assert api.labels() == {}
     assert json.loads(labeller.once("--json").stdout) == {"labels": {}}
 
 
@@ -89,7 +77,7 @@ def test_source_that_cannot_be_read_is_said_and_what_others_found_is_written(api
     assert done.returncode == 1
     assert "/sys/firmware/devicetree/base/model is not a plain file" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert labels(api)["beta.devicetree.org/nvidia-tegra210"] == "1"
+    assert api.labels()["beta.devicetree.org/nvidia-tegra210"] == "1"
 
 
 def test_another_owners_label_is_an_error_after_the_rest_is_written(api: ApiServer, nano: Labeller) -> None:
@@ -97,7 +85,7 @@ def test_another_owners_label_is_an_error_after_the_rest_is_written(api: ApiServ
     done = nano.once()
     assert done.returncode == 1
     assert "label gpu.model=mine was set by 'kubectl-label' and stays" in done.stderr
-    assert labels(api) == {**labels(api), **NANO, "gpu.model": "mine"}
+    assert api.labels() == {**api.labels(), **NANO, "gpu.model": "mine"}
 
 
 def test_refusal_and_missing_api_server_are_each_a_line(api: ApiServer, nano: Labeller) -> None:
@@ -119,7 +107,7 @@ def test_removal_takes_labels_whose_source_is_gone_and_leaves_others(api: ApiSer
     done = nano.once("--remove")
     assert done.returncode == 0
     assert "n1: -gpu.model" in done.stdout.splitlines()
-    assert labels(api) == {"role": "edge"}
+    assert api.labels() == {"role": "edge"}
     assert nano.once("--remove").stdout == ""
 
 
@@ -127,11 +115,11 @@ def test_output_that_was_chosen_before_is_cleared(api: ApiServer, nano: Labeller
     nano.once()
     nano.configure(output="nodefeature")
     assert nano.once().returncode == 0
-    assert labels(api) == {}
+    assert api.labels() == {}
     assert api.features
     nano.configure()
     assert nano.once().returncode == 0
-    assert NANO.items() <= labels(api).items()
+    assert NANO.items() <= api.labels().items()
     assert api.features == {}
     nano.configure(output="nodefeature")
     nano.once()
@@ -153,8 +141,8 @@ def test_removal_from_all_nodes_goes_on_past_one_that_refuses(api: ApiServer, na
     assert done.stderr.startswith(
         "edgeshare: 1 nodes have labels of ours still: n7: the API server's answer is no Node"
     )
-    assert labels(api, "n1") == labels(api, "n20") == {}
-    assert labels(api, "n7") != {}
+    assert api.labels("n1") == api.labels("n20") == {}
+    assert api.labels("n7") != {}
 
 
 @pytest.mark.parametrize(

@@ -20,18 +20,6 @@ NEVER = "86400"
 MODEL = "sys/firmware/devicetree/base/compatible"
 
 
-@pytest.fixture
-def nano(labeller: Labeller) -> Labeller:
-    """The labeller of a Jetson Nano."""
-    add_jetson(labeller.root, JETSONS["nano"])
-    return labeller
-
-
-def labels(api: ApiServer) -> dict[str, str]:
-    found: dict[str, str] = api.nodes["n1"]["metadata"].get("labels", {})
-    return found
-
-
 def become(labeller: Labeller, board: str) -> None:
     """The machine is another, from one moment to the next: the labeller may be looking."""
     fresh = labeller.folder / "compatible"
@@ -56,13 +44,13 @@ def spoil(labeller: Labeller) -> None:
 def test_it_labels_at_its_start_and_looks_again_each_interval(api: ApiServer, nano: Labeller, start: Start) -> None:
     running = start("--interval", "1")
     running.until(READY)
-    assert labels(api)["gpu.model"] == "Jetson-Nano"
+    assert api.labels()["gpu.model"] == "Jetson-Nano"
     become(nano, "tx2")
     running.until("gpu.model=Jetson-TX2")
-    assert labels(api)["gpu.model"] == "Jetson-TX2"
+    assert api.labels()["gpu.model"] == "Jetson-TX2"
     # SIGTERM is how a kubelet ends it, and no failure; the labels stay.
     assert running.end() == 0
-    assert labels(api)["gpu.model"] == "Jetson-TX2"
+    assert api.labels()["gpu.model"] == "Jetson-TX2"
 
 
 def test_labels_that_were_lost_are_written_again_before_it_looks_again(
@@ -73,9 +61,9 @@ def test_labels_that_were_lost_are_written_again_before_it_looks_again(
     running.until(READY)
     # The machine is another, but is not looked at.
     become(nano, "tx2")
-    update_labels(api.nodes["n1"], "kubectl-label", dict.fromkeys(labels(api)))
+    update_labels(api.nodes["n1"], "kubectl-label", dict.fromkeys(api.labels()))
     running.until("gpu.model=Jetson-Nano")
-    assert labels(api)["gpu.model"] == "Jetson-Nano"
+    assert api.labels()["gpu.model"] == "Jetson-Nano"
     assert running.end() == 0
 
 
@@ -86,8 +74,8 @@ def test_sighup_reads_configuration_and_machine_anew(api: ApiServer, nano: Label
     nano.configure(devicetree_names=False)
     running.signal(signal.SIGHUP)
     running.until("gpu.model=Jetson-TX2")
-    assert not any(name.startswith("beta.devicetree.org") for name in labels(api))
-    before = labels(api).copy()
+    assert not any(name.startswith("beta.devicetree.org") for name in api.labels())
+    before = api.labels().copy()
     nano.configure(sauces=[])
     running.signal(signal.SIGHUP)
     assert "the configuration holds as it was" in (line := running.until("unknown key 'sauces'"))
@@ -96,7 +84,7 @@ def test_sighup_reads_configuration_and_machine_anew(api: ApiServer, nano: Label
     running.signal(signal.SIGHUP)
     running.until("are read once: start the labeller anew")
     assert running.end() == 0
-    assert labels(api) == before
+    assert api.labels() == before
 
 
 def test_device_that_comes_makes_it_look_again(api: ApiServer, nano: Labeller, start: Start) -> None:
@@ -116,14 +104,14 @@ def test_device_that_comes_makes_it_look_again(api: ApiServer, nano: Labeller, s
 def test_reading_that_fails_changes_no_label_and_is_said_once(api: ApiServer, nano: Labeller, start: Start) -> None:
     running = start("--interval", "1")
     running.until(READY)
-    before = labels(api).copy()
+    before = api.labels().copy()
     spoil(nano)
     running.until("compatible is not a plain file")
     look_again(running, times=3)
-    assert labels(api) == before
+    assert api.labels() == before
     become(nano, "tx2")
     running.until("all that went wrong is over")
-    assert labels(api)["gpu.model"] == "Jetson-TX2"
+    assert api.labels()["gpu.model"] == "Jetson-TX2"
     assert running.end() == 0
     # The devicetree and the board itself are two sources.
     said = [line.partition("WARNING")[2] for line in running.lines if "compatible is not a plain file" in line]
@@ -134,11 +122,11 @@ def test_labels_of_an_earlier_life_stay_while_their_source_was_never_read(
     api: ApiServer, nano: Labeller, start: Start
 ) -> None:
     nano.once()
-    before = labels(api).copy()
+    before = api.labels().copy()
     spoil(nano)
     running = start("--interval", "1")
     running.until(READY)
-    assert labels(api) == before
+    assert api.labels() == before
     become(nano, "tx2")
     running.until("gpu.model=Jetson-TX2")
     assert running.end() == 0
@@ -152,7 +140,7 @@ def test_api_server_that_is_away_is_asked_again_and_said_once(api: ApiServer, na
     look_again(running, times=3)
     api.broken = False
     running.until("all that went wrong is over")
-    assert labels(api)["gpu.model"] == "Jetson-Nano"
+    assert api.labels()["gpu.model"] == "Jetson-Nano"
     assert running.end() == 0
     assert sum("503 etcd is away" in line for line in running.lines) == 1
 
@@ -170,12 +158,12 @@ def test_answer_of_something_else_leaves_the_labels(
 ) -> None:
     running = start("--interval", NEVER)
     running.until(READY)
-    before = labels(api).copy()
+    before = api.labels().copy()
     become(nano, "tx2")
     api.nonsense = answer
     running.signal(signal.SIGHUP)
     running.until(said)
-    assert labels(api) == before
+    assert api.labels() == before
     api.nonsense = b""
     running.until("gpu.model=Jetson-TX2")
     assert running.end() == 0
@@ -184,11 +172,11 @@ def test_answer_of_something_else_leaves_the_labels(
 def test_refusal_leaves_the_labels_and_is_tried_again(api: ApiServer, nano: Labeller, start: Start) -> None:
     running = start("--interval", "1")
     running.until(READY)
-    before = labels(api).copy()
+    before = api.labels().copy()
     api.refused = {"PATCH"}
     become(nano, "tx2")
     running.until('403 User "somebody" cannot PATCH there')
-    assert labels(api) == before
+    assert api.labels() == before
     api.refused = set()
     running.until("gpu.model=Jetson-TX2")
     assert running.end() == 0
@@ -201,7 +189,7 @@ def test_another_owners_label_is_said_once_until_it_is_free(api: ApiServer, nano
     look_again(running, times=3)
     become(nano, "tx2")
     running.until("beta.devicetree.org/nvidia-tegra186=1")
-    assert labels(api)["gpu.model"] == "mine"
+    assert api.labels()["gpu.model"] == "mine"
     update_labels(api.nodes["n1"], "kubectl-label", {"gpu.model": None})
     running.until("gpu.model=Jetson-TX2")
     assert running.end() == 0
@@ -218,7 +206,7 @@ def test_node_with_nothing_rests(api: ApiServer, labeller: Labeller, start: Star
     # It may be looking while the board is made, and then writes a part of it first.
     add_jetson(labeller.root, JETSONS["nano"])
     look_again(running, times=1)
-    assert labels(api)["gpu.model"] == "Jetson-Nano"
+    assert api.labels()["gpu.model"] == "Jetson-Nano"
     applies = api.applies
     look_again(running, times=3)
     assert running.end() == 0
@@ -246,7 +234,7 @@ def test_what_another_output_wrote_is_cleared(api: ApiServer, nano: Labeller, st
     nano.configure(output="nodefeature")
     running = start("--interval", NEVER)
     running.until(READY)
-    assert labels(api) == {}
+    assert api.labels() == {}
     assert api.features
     assert running.end() == 0
 
@@ -256,7 +244,7 @@ def test_it_labels_and_watches_at_once(api: ApiServer, nano: Labeller, start: St
     running = start("--interval", NEVER, "--watch-usage")
     told = {running.until(READY).partition("ready, ")[2].split()[0] for _ in range(2)}
     assert told == {"looks", "metrics"}
-    assert labels(api)["gpu.model"] == "Jetson-Nano"
+    assert api.labels()["gpu.model"] == "Jetson-Nano"
     become(nano, "tx2")
     running.signal(signal.SIGHUP)
     running.until("gpu.model=Jetson-TX2")
@@ -271,7 +259,7 @@ def test_without_an_interval_it_watches_and_labels_nothing(api: ApiServer, nano:
         assert b"process_start_time_seconds" in page.read()
     running.signal(signal.SIGHUP)
     assert running.end() == 0
-    assert labels(api) == {}
+    assert api.labels() == {}
 
 
 def test_metrics_that_cannot_be_served_end_it_with_a_line(api: ApiServer, nano: Labeller) -> None:

@@ -16,11 +16,6 @@ def output(tmp_path: Path, api: ApiServer) -> NodeOutput:
     return NodeOutput(Kube.from_kubeconfig(tmp_path / "kubeconfig"), "n1")
 
 
-def labels(api: ApiServer) -> dict[str, str]:
-    found: dict[str, str] = api.nodes["n1"]["metadata"].get("labels", {})
-    return found
-
-
 def others(api: ApiServer, **given: str | None) -> None:
     """Somebody labels the node with kubectl."""
     update_labels(api.nodes["n1"], "kubectl-label", given)
@@ -29,23 +24,23 @@ def others(api: ApiServer, **given: str | None) -> None:
 def test_labels_come_change_and_go_and_others_stay(api: ApiServer, output: NodeOutput) -> None:
     others(api, role="edge")
     output.write({"gpu.model": "Tesla-T4", "gpu.driver": "1"}, complete=True)
-    assert labels(api) == {"role": "edge", "gpu.model": "Tesla-T4", "gpu.driver": "1"}
+    assert api.labels() == {"role": "edge", "gpu.model": "Tesla-T4", "gpu.driver": "1"}
     written = output.write({"gpu.model": "Tesla-V100"}, complete=True)
-    assert labels(api) == {"role": "edge", "gpu.model": "Tesla-V100"}
+    assert api.labels() == {"role": "edge", "gpu.model": "Tesla-V100"}
     assert written.changed == "gpu.model=Tesla-V100 -gpu.driver"
     output.remove()
-    assert labels(api) == {"role": "edge"}
+    assert api.labels() == {"role": "edge"}
 
 
 def test_another_owners_label_is_left_with_an_error_and_the_rest_is_written(api: ApiServer, output: NodeOutput) -> None:
     others(api, **{"gpu.model": "mine"})
     written = output.write({"gpu.model": "Tesla-T4", "gpu.driver": "1"}, complete=True)
-    assert labels(api) == {"gpu.model": "mine", "gpu.driver": "1"}
+    assert api.labels() == {"gpu.model": "mine", "gpu.driver": "1"}
     (refusal,) = written.refused
     assert "label gpu.model=mine was set by 'kubectl-label' and stays; ours would be 'Tesla-T4'" in refusal
     others(api, **{"gpu.model": None})
     assert not output.write({"gpu.model": "Tesla-T4", "gpu.driver": "1"}, complete=True).refused
-    assert labels(api)["gpu.model"] == "Tesla-T4"
+    assert api.labels()["gpu.model"] == "Tesla-T4"
 
 
 def test_label_of_ours_that_somebody_overwrote_is_theirs(api: ApiServer, output: NodeOutput) -> None:
@@ -53,7 +48,7 @@ def test_label_of_ours_that_somebody_overwrote_is_theirs(api: ApiServer, output:
     others(api, **{"gpu.model": "mine"})
     assert len(output.write({"gpu.model": "Tesla-T4"}, complete=True).refused) == 1
     output.remove()
-    assert labels(api) == {"gpu.model": "mine"}
+    assert api.labels() == {"gpu.model": "mine"}
 
 
 def test_label_that_somebody_sets_between_look_and_write_is_theirs(api: ApiServer, output: NodeOutput) -> None:
@@ -63,7 +58,7 @@ def test_label_that_somebody_sets_between_look_and_write_is_theirs(api: ApiServe
 
     api.before_apply = meanwhile
     written = output.write({"gpu.model": "Tesla-T4", "gpu.driver": "1"}, complete=True)
-    assert labels(api) == {"gpu.model": "mine", "gpu.driver": "1"}
+    assert api.labels() == {"gpu.model": "mine", "gpu.driver": "1"}
     assert len(written.refused) == 1
 
 
@@ -81,7 +76,7 @@ def test_node_of_the_same_name_that_is_made_anew_is_looked_at_anew(api: ApiServe
 
     api.before_apply = meanwhile
     output.write({"gpu.model": "Tesla-T4"}, complete=True)
-    assert labels(api) == {"gpu.model": "Tesla-T4"}
+    assert api.labels() == {"gpu.model": "Tesla-T4"}
     assert api.applies == 2
 
 
@@ -97,7 +92,7 @@ def test_refusal_is_said_with_its_reason_and_labels_stay(api: ApiServer, output:
     api.refused = {method}
     with pytest.raises(Unavailable, match=rf'refuses {method} /api/v1/nodes/n1: 403 User "somebody" cannot {method}'):
         output.write({"gpu.driver": "1"}, complete=True)
-    assert labels(api) == {"gpu.model": "Tesla-T4"}
+    assert api.labels() == {"gpu.model": "Tesla-T4"}
 
 
 def test_what_is_as_it_should_be_is_not_written(api: ApiServer, output: NodeOutput) -> None:
@@ -112,5 +107,5 @@ def test_what_is_as_it_should_be_is_not_written(api: ApiServer, output: NodeOutp
 def test_as_long_as_not_all_is_known_nothing_of_ours_changes(api: ApiServer, output: NodeOutput) -> None:
     output.write({"gpu.model": "Tesla-T4", "gpu.driver": "1"}, complete=True)
     written = output.write({"gpu.driver": "2", "gpu.resource": "nvidia-smi"}, complete=False)
-    assert labels(api) == {"gpu.model": "Tesla-T4", "gpu.driver": "1", "gpu.resource": "nvidia-smi"}
+    assert api.labels() == {"gpu.model": "Tesla-T4", "gpu.driver": "1", "gpu.resource": "nvidia-smi"}
     assert written.changed == "gpu.resource=nvidia-smi"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from edgeshare.client import ManagerClient
 from tests.kit.manager.testbed import Manager, Testbed, in_own_folder
 
 
@@ -18,3 +19,10 @@ def testbed() -> Iterator[Testbed]:
 def manager(testbed: Testbed) -> Manager:
     """A manager with the default configuration."""
     return testbed.manager()
+
+
+@pytest.fixture
+def calls(testbed: Testbed, manager: Manager) -> Iterator[ManagerClient]:
+    """Asks that manager."""
+    with testbed.calls() as calls:
+        yield calls

@@ -128,7 +128,7 @@ def other_type(place: Place) -> str:
     data = place.found()[""]["data"]
     place.delete("")
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": place.name}, "type": "edge/other"}
-    done(place.server.kubectl("create", "-f", "-", stdin=json.dumps({**other, "data": data})))
+    done(place.server.create({**other, "data": data}))
     return ": is of type 'edge/other', and edgeshare's of kubernetes.io/tls: it stays as it is"
 
 

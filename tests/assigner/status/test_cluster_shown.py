@@ -16,17 +16,12 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.apiserver.api_server import done
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import SAFETY_S, Asked, World, complete, made, node
 from tests.kit.processes import forked
 
 EDGESHARE = (sys.executable, "-m", "edgeshare.cli")
-
-
-@pytest.fixture
-def world(server: ApiServer, tmp_path: Path, own_name: str) -> World:
-    return World(server, tmp_path / "certificates", own_name[-40:].strip("-"))
 
 
 def options(world: World, asked: Asked, token: str, folder: Path) -> list[str]:
@@ -66,7 +61,7 @@ async def test_status_shows_each_nodes_shares_to_who_may_know_them(
         done(world.server.kubectl("create", "serviceaccount", "default", "-n", a))
         late = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"edge/gpu-percent": "60"}}}]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late", "namespace": a}, "spec": late}
-        done(world.server.kubectl("create", "-f", "-", stdin=json.dumps(pod)))
+        done(world.server.create(pod))
         asked = await world.serve(replicas)
         everybody = world.of_all("all")
         await asked.until(everybody, complete(a))

@@ -8,21 +8,14 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from edgeshare.v1.cluster_pb2 import ClusterState
 from sharemgr.cluster.issuing.signing import certificate_end
-from tests.kit.apiserver.api_server import ApiServer
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import SAFETY_S, World, answering, complete, made, node, silent
 
 README = Path(__file__).parents[3] / "README.md"
-
-
-@pytest.fixture
-def world(server: ApiServer, tmp_path: Path, own_name: str) -> World:
-    return World(server, tmp_path / "certificates", own_name[-40:].strip("-"))
 
 
 def pods(state: ClusterState) -> list[tuple[str, str]]:

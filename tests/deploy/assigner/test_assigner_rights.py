@@ -41,10 +41,6 @@ def pod(name: str, node: str = "") -> Object:
     }
 
 
-def create(server: ApiServer, thing: Object) -> Done:
-    return server.kubectl("create", "-f", "-", stdin=json.dumps(thing))
-
-
 def bind(server: ApiServer, name: str, annotations: dict[str, str]) -> Done:
     path = f"/api/v1/namespaces/default/pods/{name}/binding"
     target = {"apiVersion": "v1", "kind": "Node", "name": "node-a"}
@@ -59,7 +55,7 @@ def with_assigner(installed: ApiServer, render: Render) -> ApiServer:
     objects = [each for each in render(*WITH_SECRET) if NAME in each["metadata"]["name"]]
     everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     done(installed.kubectl("apply", "--validate=strict", "-f", "-", stdin=everything))
-    done(create(installed, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"}}))
+    done(installed.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"}}))
     return installed
 
 
@@ -126,7 +122,7 @@ def test_it_assigns_in_the_binding_and_the_plugin_does_not_write_over_that(
     with_assigner: ApiServer, assigner: Path, somebody: Somebody
 ) -> None:
     for name in ("assigned", "packed"):
-        done(create(with_assigner, pod(name)))
+        done(with_assigner.create(pod(name)))
     plugin = somebody(PLUGIN, "node-a")
     # kube-scheduler itself may bind, and not assign.
     said = 'is written by edgeshare alone (right "set" on "assignments" in "share.edge"): leave it out'

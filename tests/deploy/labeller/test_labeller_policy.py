@@ -36,7 +36,7 @@ def apply(server: ApiServer, name: str, **labels: str) -> Done:
 def nodes(installed: ApiServer, somebody: Somebody) -> ApiServer:
     """The API server with two Nodes; the policy is in force."""
     for each in (node("labelled-a", role="edge"), node("labelled-b")):
-        done(installed.kubectl("create", "-f", "-", stdin=json.dumps(each)))
+        done(installed.create(each))
     until_told(lambda: apply(somebody(ACCOUNT), "labelled-b", **{"gpu.model": "x"}).stderr, "its own node alone")
     return installed
 

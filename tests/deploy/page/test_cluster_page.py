@@ -58,7 +58,7 @@ def node(installed: ApiServer, somebody: Callable[..., ApiServer]) -> Iterator[A
     told = {"deviceCount": 1, "healthyCount": 1, "allocationCount": 1, "devices": [device], "allocations": [held]}
     plugin = somebody("system:serviceaccount:edgeshare:edgeshare", NODE)
     thing = {"apiVersion": "share.edge/v1alpha1", "kind": "AcceleratorNode", "metadata": {"name": NODE}, "status": told}
-    done(plugin.kubectl("create", "-f", "-", stdin=json.dumps(thing)))
+    done(plugin.create(thing))
     yield plugin
     done(installed.kubectl("delete", "--wait=false", "--ignore-not-found", f"acceleratornode/{NODE}"))
 

@@ -52,7 +52,7 @@ def plugin(installed: ApiServer, somebody: Callable[..., ApiServer]) -> ApiServe
         {**NODE, "metadata": {**NODE["metadata"], "name": OTHER}},
         {"apiVersion": "v1", "kind": "Node", "metadata": {"name": BARE}},
     ]
-    done(installed.kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": made})))
+    done(installed.create({"apiVersion": "v1", "kind": "List", "items": made}))
     for name in (MINE, OTHER):
         words = ("patch", "node", name, "--subresource=status", "--type=merge")
         done(installed.kubectl(*words, "--patch", json.dumps({"status": STATUS})))

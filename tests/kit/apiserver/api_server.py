@@ -55,6 +55,10 @@ class ApiServer:
             check=False,
         )
 
+    def create(self, thing: Mapping[str, Any]) -> Done:
+        """Make an object, or those of a List, whatever comes of it."""
+        return self.kubectl("create", "-f", "-", stdin=json.dumps(thing))
+
     def admitted(self, pods: Sequence[Mapping[str, Any]]) -> tuple[set[str], list[str]]:
         """The names of the pods that it would take in as the administrator's, and what it says of the others."""
         everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})

@@ -52,6 +52,11 @@ class ApiServer:
         self._changed = threading.Condition()
         self._hold_back = False
 
+    def labels(self, node: str = "n1") -> dict[str, str]:
+        """A node's."""
+        found: dict[str, str] = self.nodes[node]["metadata"].get("labels", {})
+        return found
+
     def put_pod(
         self,
         name: str,

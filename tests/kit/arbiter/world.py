@@ -157,12 +157,7 @@ class ArbiterWorld(RuleBasedStateMachine):
 
     def draining(self) -> list[tuple[str, int, SimulatedClient]]:
         """The clients that have yet to give back a grant that was called back."""
-        return [
-            (name, client_id, client)
-            for name, allocation in self.allocations.items()
-            for client_id, client in allocation.clients.items()
-            if client.owes and not client.number
-        ]
+        return [found for found in self.known_clients() if found[2].owes and not found[2].number]
 
     def known_clients(self) -> list[tuple[str, int, SimulatedClient]]:
         """All, with their allocations."""

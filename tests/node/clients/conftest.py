@@ -6,13 +6,7 @@ import pytest
 
 from edgeshare.client import ManagerClient
 from edgeshare.v1.allocations_pb2 import Allocation
-from tests.kit.manager.testbed import Manager, Testbed
-
-
-@pytest.fixture
-def calls(testbed: Testbed, manager: Manager) -> Iterator[ManagerClient]:
-    with testbed.calls() as calls:
-        yield calls
+from tests.kit.manager.testbed import Testbed
 
 
 @pytest.fixture

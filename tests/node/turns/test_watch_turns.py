@@ -20,7 +20,7 @@ from edgeshare.v1.status_pb2 import (
 )
 from sharemgr.node.recorder import READERS_MAX
 from tests.kit.manager.busy import burn
-from tests.kit.manager.testbed import Manager, Testbed
+from tests.kit.manager.testbed import Testbed
 from tests.kit.manager.wire_client import WireClient
 from tests.kit.processes.waiting import PATIENCE_S
 
@@ -28,12 +28,6 @@ TURNS = 20
 
 Told = list[TurnChange]
 Pair = tuple[WireClient, WireClient]
-
-
-@pytest.fixture
-def calls(testbed: Testbed, manager: Manager) -> Iterator[ManagerClient]:
-    with testbed.calls() as calls:
-        yield calls
 
 
 @pytest.fixture

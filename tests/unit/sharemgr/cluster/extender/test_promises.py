@@ -10,6 +10,7 @@ from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
+from tests.kit.assigner.deciding import place
 
 NODES = ["n", "m"]
 
@@ -44,19 +45,13 @@ def free(assigner: Assigner) -> dict[str, int]:
     return {each.inventory.node: each.free(each.inventory.devices[0])[0] for each in assigner.books.ledger}
 
 
-def bind(assigner: Assigner, asking: SharePod, on: str) -> SharePod:
-    placed, holding = assigner.decide(asking, on)
-    assigner.books.ledger.assume(holding)
-    return placed
-
-
 def test_the_next_filter_overtakes_no_bind() -> None:
     assigner = choosing()
     first, second = chosen(assigner, pod("p")), chosen(assigner, pod("q"))
     assert {first, second} == set(NODES)
     assert chosen(assigner, pod("r")) == ""
     for uid, where in (("q", second), ("p", first)):
-        assert bind(assigner, pod(uid), where).node == where
+        assert place(assigner, pod(uid), where).node == where
     assert free(assigner) == {"n": 40, "m": 40}
 
 
@@ -79,7 +74,7 @@ def test_a_promise_of_which_nobody_makes_use_lapses() -> None:
     assigner.promises.lapse()
     # That of p is over, whose pod may be deleted; that of q is not.
     assert free(assigner) == {where: 100, late: 40}
-    assert bind(assigner, pod("p"), where).node == where
+    assert place(assigner, pod("p"), where).node == where
     assigner.promises.lapse()
     assert free(assigner) == {where: 40, late: 100}
 
@@ -99,7 +94,7 @@ def test_what_kube_scheduler_binds_elsewhere_leaves_nothing_behind() -> None:
     assigner = choosing()
     where = chosen(assigner, pod("p"))
     other = "m" if where == "n" else "n"
-    assert bind(assigner, pod("p"), other).node == other
+    assert place(assigner, pod("p"), other).node == other
     assert free(assigner) == {where: 100, other: 40}
 
 
@@ -151,7 +146,7 @@ def test_a_pod_that_asks_for_something_else_by_now_is_decided_anew() -> None:
     assigner.nodes_listed([AcceleratorNode(Inventory("n", tuple(Device(f"GPU-{each}", "T4", 1000) for each in NODES)))])
     assigner.pod_told("ADDED", pod("other", on="n"))
     assigner.filter(pod("p", 40), ["n"])
-    assert bind(assigner, pod("p", 100), "n").assignment == '{"main":["GPU-m"]}'
+    assert place(assigner, pod("p", 100), "n").assignment == '{"main":["GPU-m"]}'
 
 
 def test_pods_of_an_affinity_are_promised_one_gpu() -> None:
@@ -160,7 +155,7 @@ def test_pods_of_an_affinity_are_promised_one_gpu() -> None:
     assert len(where) == 1
     assert chosen(assigner, pod("s", 30, affinity="a")) == ""
     for uid in "pqr":
-        assert {bind(assigner, pod(uid, 30, affinity="a"), *where).node} == where
+        assert {place(assigner, pod(uid, 30, affinity="a"), *where).node} == where
 
 
 def test_filter_that_answers_with_all_promises_nothing() -> None:
@@ -189,7 +184,7 @@ def test_whatever_comes_no_bind_finds_its_room_gone_and_no_gpu_is_given_twice(st
         elif step == "bind" and uid in answered:
             where, since = answered.pop(uid)
             if lapsed - since < 2:
-                bind(assigner, asking, where)
+                place(assigner, asking, where)
                 bound[uid] = where
         elif step == "lapse":
             assigner.promises.lapse()
