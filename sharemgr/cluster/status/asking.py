@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic, time_ns
 
@@ -14,6 +13,7 @@ from edgeshare.contract.text import in_one_line
 from edgeshare.tls_files import Held, Pems, TlsFiles
 from edgeshare.v1.status_pb2 import GetNodeStatusRequest, NodeStatus
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
+from edgeshare.waiting import ended
 
 FRESH_S = 1.0
 """What a node told within so long is told to others, too."""
@@ -156,8 +156,6 @@ def _answer(node: _Asked) -> Told:
 
 async def _end(node: _Asked) -> None:
     if node.asking is not None:
-        node.asking.cancel()
-        with suppress(asyncio.CancelledError):
-            await node.asking
+        await ended(node.asking)
     for channel in node.channels.values():
         await channel.close(None)

@@ -25,7 +25,7 @@ from edgeshare.v1.cluster_pb2 import (
     WatchClusterRequest,
 )
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusServicer, add_ClusterStatusServicer_to_server
-from edgeshare.waiting import ended, first_of
+from edgeshare.waiting import first_of
 from sharemgr.cluster.config import Status
 from sharemgr.cluster.replica.announcing import slices_path
 from sharemgr.cluster.replica.following import follow, read
@@ -162,15 +162,18 @@ async def serving(config: Status, calls: Calls) -> AsyncIterator[str]:
     slices = slices_path(config.managers.service.namespace)
     told_of_endpoints = (partial(read, parse_endpoints), directory.endpoints_listed, directory.endpoints_told)
     told_of_nodes = (partial(read, parse_placed), directory.nodes_listed, directory.node_told)
-    tasks = [
-        asyncio.create_task(follow(calls, slices, "", *told_of_endpoints)),
-        asyncio.create_task(follow(calls, ACCELERATOR_NODES, "", *told_of_nodes)),
-        asyncio.create_task(contact.keep(calls)),
-    ]
-    try:
-        await server.start()
-        yield join_address(parse_address(config.address)[0], port)
-    finally:
-        await server.stop(grace=None)
-        await asyncio.gather(*map(ended, tasks))
-        await asking.close()
+    # What ends by itself, which none of them does, ends the whole: else old news would be told as that of now.
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(follow(calls, slices, "", *told_of_endpoints)),
+            group.create_task(follow(calls, ACCELERATOR_NODES, "", *told_of_nodes)),
+            group.create_task(contact.keep(calls)),
+        ]
+        try:
+            await server.start()
+            yield join_address(parse_address(config.address)[0], port)
+        finally:
+            await server.stop(grace=None)
+            for task in tasks:
+                task.cancel()
+            await asking.close()
