@@ -12,7 +12,7 @@ from edgeshare.contract.devices import Device
 from edgeshare.contract.health import HEALTHY, Health, Reason, Source
 from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from edgeshare.contract.units import unit_id
-from tests.kit.apiserver.api_server import ApiServer, Done, done, refused, until_told
+from tests.kit.apiserver.api_server import ApiServer, Done, binding, done, refused, until_told
 
 ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
 KEY = "edge/gpu-assignment"
@@ -80,18 +80,6 @@ def pod(name: str, node: str = "", **annotations: str) -> dict[str, Any]:
     }
 
 
-def binding(name: str, annotations: dict[str, str]) -> dict[str, Any]:
-    """A pod's binding to node-a."""
-    target = {"apiVersion": "v1", "kind": "Node", "name": "node-a"}
-    metadata = {"name": name, "namespace": "default", "annotations": annotations}
-    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
-
-
-def bind(server: ApiServer, name: str, annotations: dict[str, str]) -> Done:
-    path = f"/api/v1/namespaces/default/pods/{name}/binding"
-    return server.kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(binding(name, annotations)))
-
-
 def apply(server: ApiServer, thing: dict[str, Any]) -> Done:
     words = ("apply", "--server-side", "--force-conflicts", "--field-manager=edgeshare-deviceplugin", "-f", "-")
     return server.kubectl(*words, stdin=json.dumps(thing))
@@ -134,14 +122,14 @@ def test_assignment_is_written_by_nobody_who_may_not_set_it(impersonate: Imperso
     refused(mallory.kubectl("annotate", "pod", "victim", f"{KEY}=x"), said)
     patch = json.dumps({"metadata": {"annotations": {KEY: "x"}}})
     refused(mallory.kubectl("patch", "pod", "victim", "--subresource=status", "--type=merge", f"--patch={patch}"), said)
-    refused(bind(mallory, "victim", {KEY: "x"}), said)
+    refused(mallory.bind("victim", {KEY: "x"}), said)
     old_door = ("create", "--raw=/api/v1/namespaces/default/bindings", "-f", "-")
     refused(mallory.kubectl(*old_door, stdin=json.dumps(binding("victim", {KEY: "x"}))), said)
     # These two leave annotations as they are, whoever asks.
     for subresource in ("resize", "ephemeralcontainers"):
         mallory.kubectl("patch", "pod", "victim", f"--subresource={subresource}", "--type=merge", f"--patch={patch}")
         assert KEY not in done(installed.kubectl("get", "pod", "victim", "--output=yaml")).stdout
-    done(bind(mallory, "victim", {"other": "x"}))
+    done(mallory.bind("victim", {"other": "x"}))
     done(mallory.kubectl("annotate", "--overwrite", "pod", "victim", "other=y"))
     # Who may set it, may also be the only one to take it away again.
     done(installed.kubectl("annotate", "pod", "victim", f"{KEY}=x"))
@@ -156,8 +144,8 @@ def test_right_to_assign_in_a_namespace_is_none(impersonate: Impersonate) -> Non
     forged = json.dumps(pod("forged", **{KEY: "x"}))
     until_told(lambda: landlord.kubectl("create", "--dry-run=server", "-f", "-", stdin=forged).stderr, OURS)
     done(landlord.create(pod("tenant", other="x")))
-    refused(bind(landlord, "tenant", {KEY: "x"}), OURS)
-    done(bind(landlord, "tenant", {"other": "x"}))
+    refused(landlord.bind("tenant", {KEY: "x"}), OURS)
+    done(landlord.bind("tenant", {"other": "x"}))
 
 
 def test_plugin_writes_assignments_of_its_own_nodes_pods_and_nothing_else(

@@ -7,7 +7,6 @@ from typing import Any
 
 import pynvml
 
-from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.gpus import MigAttributes
 from edgeshare.inventory.nvml.driver import driver_version
 from edgeshare.inventory.nvml.facts import count_gpus, id_of, name_of, pci_of
@@ -82,11 +81,7 @@ def read_cards(tree: Tree) -> Cards:
         version = driver_version()
         call = pynvml.nvmlSystemGetCudaDriverVersion_v2
         cuda = number(call, of="", most=MOST_CUDA, without="which CUDA it can run is not known") or 0
-        try:
-            count = count_gpus()
-        except RefusedError as error:
-            raise Unavailable(f"the NVIDIA driver does not list its GPUs: {error}; nvidia-smi tells more") from error
-        for index in range(count):
+        for index in range(count_gpus()):
             try:
                 found.append(_read_card(index))
             except RefusedError as error:

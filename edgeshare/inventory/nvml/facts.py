@@ -8,6 +8,7 @@ from typing import Any
 import pynvml
 
 from edgeshare.contract.devices import is_device_id
+from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.nvml.library import RefusedError, in_range, needed, number, told
 from edgeshare.inventory.nvml.values import MOST_C, MOST_GPUS, MOST_MINOR, NonsenseError, name_in
 
@@ -34,10 +35,14 @@ class Pci:
 
 
 def count_gpus() -> int:
-    """How many the driver lists; raises RefusedError."""
-    count = int(needed(pynvml.nvmlDeviceGetCount))
-    if count > MOST_GPUS:
-        raise RefusedError(pynvml.nvmlDeviceGetCount, NonsenseError(f"{count} GPUs, where {MOST_GPUS} is the most"))
+    """How many the driver lists; raises Unavailable where it does not, as where it went away."""
+    call = pynvml.nvmlDeviceGetCount
+    try:
+        count = int(needed(call))
+        if count > MOST_GPUS:
+            raise RefusedError(call, NonsenseError(f"{count} GPUs, where {MOST_GPUS} is the most"))
+    except RefusedError as error:
+        raise Unavailable(f"the NVIDIA driver does not list its GPUs: {error}; nvidia-smi tells more") from error
     return count
 
 

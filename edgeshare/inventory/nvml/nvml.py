@@ -98,10 +98,7 @@ class NvmlInventory:
     def devices(self) -> list[Device]:
         """Every GPU by index, with its health as of now; in place of one in MIG mode its MIG devices. Raises
         Unavailable where the driver went away."""
-        try:
-            count = count_gpus()
-        except RefusedError as error:
-            raise Unavailable(f"the NVIDIA driver no longer lists its GPUs: {error}") from error
+        count = count_gpus()
         self._read_events()
         lost: dict[str, str] = {}
         for index in range(count):

@@ -59,10 +59,10 @@ class NvmlUsage:
             self._open = True
         try:
             count = count_gpus()
-        except RefusedError as error:
+        except Unavailable:
             # A driver that was loaded anew wants the library to be, too.
             self.close()
-            raise Unavailable(f"the NVIDIA driver no longer lists its GPUs: {error}") from error
+            raise
         found: list[GpuUsage] = []
         for index in range(count):
             try:

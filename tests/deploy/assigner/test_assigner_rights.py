@@ -17,7 +17,7 @@ from edgeshare.contract.names import ACCELERATOR_NODES_CRD, GPU_ASSIGNMENT, GPU_
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import Kube
 from sharemgr.cluster.replica.api import KubeApi
-from tests.kit.apiserver.api_server import ApiServer, Done, done, refused, until_told
+from tests.kit.apiserver.api_server import ApiServer, done, refused, until_told
 from tests.kit.deploy.assigner import NAME, WITH_SECRET
 from tests.kit.deploy.objects import Object, Render
 
@@ -39,14 +39,6 @@ def pod(name: str, node: str = "") -> Object:
         "metadata": {"name": name},
         "spec": {**spec, "nodeName": node} if node else spec,
     }
-
-
-def bind(server: ApiServer, name: str, annotations: dict[str, str]) -> Done:
-    path = f"/api/v1/namespaces/default/pods/{name}/binding"
-    target = {"apiVersion": "v1", "kind": "Node", "name": "node-a"}
-    metadata = {"name": name, "namespace": "default", "annotations": annotations}
-    thing = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
-    return server.kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(thing))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +118,7 @@ def test_it_assigns_in_the_binding_and_the_plugin_does_not_write_over_that(
     plugin = somebody(PLUGIN, "node-a")
     # kube-scheduler itself may bind, and not assign.
     said = 'is written by edgeshare alone (right "set" on "assignments" in "share.edge"): leave it out'
-    refused(bind(somebody("system:kube-scheduler"), "assigned", {GPU_ASSIGNMENT: "x"}), said)
+    refused(somebody("system:kube-scheduler").bind("assigned", {GPU_ASSIGNMENT: "x"}), said)
     read = asked(assigner, lambda api: api.read("default", "assigned"))
     assert read is not None
     placed = replace(read, node="node-a", assignment='{"main":["GPU-a"]}')
@@ -137,7 +129,7 @@ def test_it_assigns_in_the_binding_and_the_plugin_does_not_write_over_that(
     once = f"annotation {GPU_ASSIGNMENT} where nobody else assigned the pod its devices, and once"
     refused(plugin.kubectl("annotate", "--overwrite", "pod", "assigned", f"{GPU_ASSIGNMENT}=y"), once)
     refused(plugin.kubectl("annotate", "pod", "assigned", f"{GPU_ASSIGNMENT}-"), once)
-    done(bind(with_assigner, "packed", {}))
+    done(with_assigner.bind("packed", {}))
     done(plugin.kubectl("annotate", "pod", "packed", f"{GPU_ASSIGNMENT}=y"))
     refused(plugin.kubectl("annotate", "--overwrite", "pod", "packed", f"{GPU_ASSIGNMENT}=z"), once)
 

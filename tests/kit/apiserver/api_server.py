@@ -59,6 +59,11 @@ class ApiServer:
         """Make an object, or those of a List, whatever comes of it."""
         return self.kubectl("create", "-f", "-", stdin=json.dumps(thing))
 
+    def bind(self, name: str, annotations: Mapping[str, str]) -> Done:
+        """Bind a pod to node-a, whatever comes of it."""
+        path = f"/api/v1/namespaces/default/pods/{name}/binding"
+        return self.kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(binding(name, annotations)))
+
     def admitted(self, pods: Sequence[Mapping[str, Any]]) -> tuple[set[str], list[str]]:
         """The names of the pods that it would take in as the administrator's, and what it says of the others."""
         everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
@@ -72,6 +77,13 @@ class ApiServer:
             process = self.kubectl(*words)
             if process.returncode != 0:
                 raise NodeError(f"{crds} cannot be applied: {process.stderr.strip()}")
+
+
+def binding(name: str, annotations: Mapping[str, str]) -> dict[str, Any]:
+    """A pod's to node-a."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": "node-a"}
+    metadata = {"name": name, "namespace": "default", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
 
 
 def done(process: Done) -> Done:
