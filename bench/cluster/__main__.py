@@ -31,7 +31,7 @@ from bench.host import describe_host
 from bench.report import Row, Target, as_table
 from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.devices import Accelerator
-from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib, parse_request_percent
+from edgeshare.contract.units import UNITS_PER_DEVICE, memory_cap_mib, parse_request_percent
 from edgeshare.kube.kube import Kube
 from simgpu.stage.other_load import OtherLoad
 from tests.kit.manynodes import nodes, pods
@@ -257,7 +257,7 @@ def check_placement(bound: Sequence[Bound]) -> None:
             raise NodeError(f"{pod.name} on {pod.node} is assigned {gpus}")
         for gpu in gpus:
             units[pod.node, gpu] += each
-            memory_mib[pod.node, gpu] += pod.memory_mib or default_memory_mib(nodes.GPU_MIB, each)
+            memory_mib[pod.node, gpu] += memory_cap_mib(pod.memory_mib, nodes.GPU_MIB, each)
     for (node, gpu), taken in units.items():
         if taken > UNITS_PER_DEVICE or memory_mib[node, gpu] > nodes.GPU_MIB:
             raise NodeError(f"{gpu} of {node} is over-committed: {taken} units, {memory_mib[node, gpu]} MiB")

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from deviceplugin.admission.check import check_healthy, device_of
 from deviceplugin.pods.pending_pods import Applicant, reserved_mib, reserved_units
-from deviceplugin.units.memory_room import needed_mib
 from deviceplugin.units.preference import by_device, choose_units
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import NoRoom
-from edgeshare.contract.units import parse_request_percent, parse_unit_id
+from edgeshare.contract.units import memory_cap_mib, parse_request_percent, parse_unit_id
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,8 @@ def _tight(applicant: Applicant | None, devices: Sequence[Device], left_mib: Map
     terms = applicant.terms if applicant is not None else None
     if terms is None:
         return set()
-    return {d.id for d in devices if left_mib[d.id] < needed_mib(d, terms.request_percent, terms.memory_mib)}
+    needed_mib = {d.id: memory_cap_mib(terms.memory_mib, d.memory_mib, terms.request_percent) for d in devices}
+    return {device_id for device_id, needed in needed_mib.items() if left_mib[device_id] < needed}
 
 
 def _spoken_for(wish: Wish, reserved: Mapping[str, int]) -> set[str]:

@@ -8,7 +8,7 @@ from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.devices import Device
 from edgeshare.contract.health import Health
-from edgeshare.contract.units import default_memory_mib
+from edgeshare.contract.units import memory_cap_mib
 
 API_VERSION = "share.edge/v1alpha1"
 KIND = "AcceleratorNode"
@@ -59,7 +59,7 @@ def _allocation(allocation: Allocation, devices: dict[str, Device]) -> dict[str,
         "id": allocation.id,
         "devices": sorted(chosen),
         "unitsEach": units_each,
-        "memoryMiB": allocation.memory_mib or default_memory_mib(min(totals_mib, default=0), units_each),
+        "memoryMiB": memory_cap_mib(allocation.memory_mib, min(totals_mib, default=0), units_each),
     }
     owner = allocation.owner or allocation.applicant
     if owner is not None:

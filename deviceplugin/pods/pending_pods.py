@@ -16,7 +16,7 @@ from edgeshare.contract.accelerator_kind import GPU, AcceleratorKind
 from edgeshare.contract.assignment import assigned_devices, parse_assignment
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import InvalidRequest
-from edgeshare.contract.units import default_memory_mib, parse_request_percent, peak
+from edgeshare.contract.units import memory_cap_mib, parse_request_percent, peak
 
 Name = tuple[str, str]
 """(namespace, name)"""
@@ -141,8 +141,8 @@ def reserved_mib(waiting: Iterable[Applicant], devices: Mapping[str, Device]) ->
     def cap_mib(applicant: Applicant, device_id: str) -> int:
         if device_id not in devices or applicant.terms is None:
             return 0
-        default_mib = default_memory_mib(devices[device_id].memory_mib, applicant.terms.request_percent)
-        return applicant.terms.memory_mib or default_mib
+        terms = applicant.terms
+        return memory_cap_mib(terms.memory_mib, devices[device_id].memory_mib, terms.request_percent)
 
     return _reserved(waiting, cap_mib)
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.devices import Device
-from edgeshare.contract.units import default_memory_mib
+from edgeshare.contract.units import memory_cap_mib
 
 
 def memory_left_mib(devices: Mapping[str, Device], allocations: Collection[Allocation]) -> dict[str, int]:
@@ -16,14 +16,8 @@ def memory_left_mib(devices: Mapping[str, Device], allocations: Collection[Alloc
             continue
         for device_id, units in by_device(allocation.unit_ids).items():
             if device_id in left:
-                cap_mib = default_memory_mib(devices[device_id].memory_mib, len(units))
-                left[device_id] -= allocation.memory_mib or cap_mib
+                left[device_id] -= memory_cap_mib(allocation.memory_mib, devices[device_id].memory_mib, len(units))
     return left
-
-
-def needed_mib(device: Device, request_percent: int, memory_mib: int) -> int:
-    """The cap of a container on one device; ``memory_mib`` 0 is the request's fraction."""
-    return memory_mib or default_memory_mib(device.memory_mib, request_percent)
 
 
 def _taken_over(allocation: Allocation, allocations: Collection[Allocation]) -> bool:

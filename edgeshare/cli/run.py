@@ -22,7 +22,7 @@ from edgeshare.contract.units import (
     COMMAND_CHARACTERS,
     UNITS_PER_DEVICE,
     check_limit_percent,
-    default_memory_mib,
+    memory_cap_mib,
     parse_request_percent,
 )
 from edgeshare.loadable import check_loadable
@@ -147,7 +147,7 @@ def _named_device(devices: list[DeviceStatus], name: str, kind: AcceleratorKind)
 
 
 def _fits(device: DeviceStatus, choice: Choice) -> bool:
-    memory_mib = choice.memory_mib or default_memory_mib(device.memory_mib, choice.request_percent)
+    memory_mib = memory_cap_mib(choice.memory_mib, device.memory_mib, choice.request_percent)
     free_percent = UNITS_PER_DEVICE - device.allocated_percent
     has_room = free_percent >= choice.request_percent and _free_memory_mib(device) >= memory_mib
     return device.healthy and has_room

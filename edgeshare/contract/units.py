@@ -49,9 +49,10 @@ def check_limit_percent(limit_percent: int, request_percent: int) -> int:
     )
 
 
-def default_memory_mib(device_memory_mib: int, request_percent: int) -> int:
-    """The memory cap of a container that names none: the fraction of the device's memory that it has of its time."""
-    return device_memory_mib * request_percent // UNITS_PER_DEVICE
+def memory_cap_mib(named_mib: int, device_memory_mib: int, request_percent: int) -> int:
+    """The memory cap of a container on a device: what it names, or where that is 0 the fraction of the device's memory
+    that it has of its time."""
+    return named_mib or device_memory_mib * request_percent // UNITS_PER_DEVICE
 
 
 def unit_id(device_id: str, unit: int) -> str:

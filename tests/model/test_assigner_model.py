@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from edgeshare.contract.errors import NoRoom, NotFound
-from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
+from edgeshare.contract.units import UNITS_PER_DEVICE, memory_cap_mib
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
@@ -237,7 +237,7 @@ class Everything(PlainAccount, RuleBasedStateMachine):
             if gpu.healthy
             and (not said.models or gpu.model == said.models)
             and free[gpu.id][0] >= units
-            and max(0, free[gpu.id][1]) >= (said.memory_mib or default_memory_mib(gpu.memory_mib, units))
+            and max(0, free[gpu.id][1]) >= memory_cap_mib(said.memory_mib, gpu.memory_mib, units)
             and (not together or (name, gpu.id) in together)
             and there is not None
             and (gpu.id not in there.use or set(there.use[gpu.id].exclusions) == {said.exclusion})

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
+from edgeshare.contract.units import UNITS_PER_DEVICE, memory_cap_mib
 from sharemgr.cluster.placement.placing import choose
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.shapes import Shapes
@@ -150,7 +150,7 @@ class Assigner(RuleBasedStateMachine):
                 if gpu.healthy
                 and (not request.models or gpu.model in request.models)
                 and free[gpu.id][0] >= ask.units
-                and free[gpu.id][1] >= (ask.memory_mib or default_memory_mib(gpu.memory_mib, ask.units))
+                and free[gpu.id][1] >= memory_cap_mib(ask.memory_mib, gpu.memory_mib, ask.units)
             ]
             if any(combinations(fitting, ask.devices)):
                 return True

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Accelerator
-from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
+from edgeshare.contract.units import UNITS_PER_DEVICE, memory_cap_mib
 
 ORDERS_MAX = 24
 """Of placing a pod's asks: all there are of four."""
@@ -28,7 +28,7 @@ class Ask(NamedTuple):
 
     def needed_mib(self, total_mib: int) -> int:
         """What it takes of the memory of a device that has so much."""
-        return self.memory_mib or default_memory_mib(total_mib, self.units)
+        return memory_cap_mib(self.memory_mib, total_mib, self.units)
 
 
 class Program(NamedTuple):

@@ -11,7 +11,7 @@ from edgeshare.contract.units import (
     MAX_DEVICES_PER_ALLOCATION,
     UNITS_PER_DEVICE,
     check_limit_percent,
-    default_memory_mib,
+    memory_cap_mib,
 )
 
 # A DNS label (RFC 1123): it also names a folder.
@@ -113,7 +113,7 @@ class Book:
         return replace(
             allocation,
             limit_percent=limit_percent,
-            memory_mib=allocation.memory_mib or default_memory_mib(smallest.memory_mib, request_percent),
+            memory_mib=memory_cap_mib(allocation.memory_mib, smallest.memory_mib, request_percent),
         )
 
     def add(self, allocation: Allocation) -> Allocation:

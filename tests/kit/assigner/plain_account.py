@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from edgeshare.contract.units import UNITS_PER_DEVICE, default_memory_mib
+from edgeshare.contract.units import UNITS_PER_DEVICE, memory_cap_mib
 from sharemgr.cluster.state.books import AcceleratorNode
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 from sharemgr.cluster.state.request import Holding, Take
@@ -53,7 +53,7 @@ class Said:
                 return None
             units = min(percent, UNITS_PER_DEVICE)
             for gpu in gpus:
-                takes.append(Take(gpu, units, self.memory_mib or default_memory_mib(totals_mib.get(gpu, 0), units)))
+                takes.append(Take(gpu, units, memory_cap_mib(self.memory_mib, totals_mib.get(gpu, 0), units)))
         return takes
 
 

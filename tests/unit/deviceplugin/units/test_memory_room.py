@@ -1,7 +1,7 @@
 from deviceplugin.units.ledger import Allocation, Owner
-from deviceplugin.units.memory_room import memory_left_mib, needed_mib
+from deviceplugin.units.memory_room import memory_left_mib
 from edgeshare.contract.devices import Device
-from edgeshare.contract.units import unit_id
+from edgeshare.contract.units import memory_cap_mib, unit_id
 
 DEVICES = {name: Device(name, index, "Simulated", 10_000) for index, name in enumerate(["GPU-a", "GPU-b"])}
 MAIN = Owner("team", "trainer", "main")
@@ -36,5 +36,5 @@ def test_what_is_on_a_device_that_went_away_counts_nowhere() -> None:
 
 
 def test_a_container_needs_its_cap_or_the_same_part_of_the_memory() -> None:
-    assert needed_mib(DEVICES["GPU-a"], 30, 0) == 3000
-    assert needed_mib(DEVICES["GPU-a"], 30, 500) == 500
+    assert memory_cap_mib(0, 10_000, 30) == 3000
+    assert memory_cap_mib(500, 10_000, 30) == 500
