@@ -16,8 +16,7 @@ from deviceplugin.devices.device_list import Devices
 from deviceplugin.pods.applicants import Applicants
 from deviceplugin.pods.pending_pods import Applicant
 from deviceplugin.pods.podresources import Listings
-from deviceplugin.units.ledger import Allocation, Owner
-from deviceplugin.units.memory_room import memory_left_mib
+from deviceplugin.units.ledger import Allocation, Owner, memory_left_mib
 from deviceplugin.units.owners import shows
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError, Unavailable

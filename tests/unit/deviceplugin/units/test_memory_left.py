@@ -1,5 +1,4 @@
-from deviceplugin.units.ledger import Allocation, Owner
-from deviceplugin.units.memory_room import memory_left_mib
+from deviceplugin.units.ledger import Allocation, Owner, memory_left_mib
 from edgeshare.contract.devices import Device
 from edgeshare.contract.units import memory_cap_mib, unit_id
 
