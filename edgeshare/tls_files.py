@@ -1,9 +1,10 @@
 """A certificate, its key and who signs for the other side, as files of a mounted Secret: loaded, and read anew when
-they change."""
+they change; and who is let in by the names in one."""
 
 import logging
 import ssl
 import threading
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -99,6 +100,16 @@ def load_authority(context: ssl.SSLContext, authority: Path, key: str) -> None:
         context.load_verify_locations(authority)
     except (OSError, ValueError) as error:
         raise InvalidRequest(f"{key} {authority}: cannot be used: {_why(error)}") from error
+
+
+def why_not_let_in(names: Sequence[str], let_in: Collection[str], key: str) -> str:
+    """Why who shows a certificate of these common names is not let in, by the names that are and the key that lists
+    them; empty where he is."""
+    if names and frozenset(let_in).issuperset(names):
+        return ""
+    # Theirs may be anything, line ends too.
+    came, known = ", ".join(map(repr, names)) or "nobody", ", ".join(sorted(let_in))
+    return f"the client's certificate names {came}: let in are {known} ({key})"
 
 
 def _content(file: Path) -> bytes:

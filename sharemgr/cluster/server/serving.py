@@ -15,6 +15,7 @@ from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.kube.parts import write
 from edgeshare.log_limit import LogLimit
+from edgeshare.tls_files import why_not_let_in
 from sharemgr.cluster.server import http1, http2
 from sharemgr.cluster.server.accepting import Acceptor
 from sharemgr.cluster.server.answers import Answer, Asked
@@ -145,14 +146,11 @@ class Server:
 
     def _refusal(self, certificate: Mapping[str, object]) -> str:
         """Why who shows it is not let in; empty where it is, and then it is noted until when it holds."""
-        names = common_names(certificate)
-        if not self._clients or (names and self._clients.issuperset(names)):
-            if ends := certificate.get("notAfter"):
-                self.client_end_s = float(ssl.cert_time_to_seconds(str(ends)))
-            return ""
-        # Theirs may be anything, line ends too.
-        came, let_in = ", ".join(map(repr, names)) or "nobody", ", ".join(sorted(self._clients))
-        return f"the client's certificate names {came}: let in are {let_in} (tls.clients)"
+        if self._clients and (why := why_not_let_in(common_names(certificate), self._clients, "tls.clients")):
+            return why
+        if ends := certificate.get("notAfter"):
+            self.client_end_s = float(ssl.cert_time_to_seconds(str(ends)))
+        return ""
 
 
 def _text(status: HTTPStatus, text: str) -> Answer:

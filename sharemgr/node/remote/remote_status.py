@@ -10,6 +10,7 @@ import grpc
 from edgeshare import grpc_tls
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.rpc import Context
+from edgeshare.tls_files import why_not_let_in
 from edgeshare.v1.status_pb2 import DESCRIPTOR, GetNodeStatusRequest, NodeStatus
 from sharemgr.node.config import RemoteStatus
 from sharemgr.node.node import Node
@@ -44,10 +45,8 @@ class RemoteStatusService:
         return grpc.method_handlers_generic_handler(name, {"GetNodeStatus": call})
 
     async def _get(self, request: GetNodeStatusRequest, context: Context) -> NodeStatus:
-        names = grpc_tls.common_names(context)
-        if not names or not self._clients.issuperset(names):
-            came, let_in = ", ".join(map(repr, names)) or "nobody", ", ".join(sorted(self._clients))
-            why = f"the certificate names {came}: let in are {let_in} (remote_status.clients)"
+        why = why_not_let_in(grpc_tls.common_names(context), self._clients, "remote_status.clients")
+        if why:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
         async with self._making:
             if monotonic() >= self._made_at_s + FRESH_S:

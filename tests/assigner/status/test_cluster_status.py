@@ -109,7 +109,7 @@ async def test_a_node_that_does_not_tell_is_named_with_the_reason_and_keeps_nobo
         told = {each.node.removeprefix(f"{own}-"): each for each in state.nodes if each.node.startswith(own)}
         assert {name for name, each in told.items() if each.HasField("status")} == {"well"}
         said = {
-            "closed": "PERMISSION_DENIED the certificate names 'edgeshare-status': let in are somebody-else",
+            "closed": "PERMISSION_DENIED the client's certificate names 'edgeshare-status': let in are somebody-else",
             "silent": "DEADLINE_EXCEEDED",
             "nonsense": "tells no status: is it another version's?",
             "large": "RESOURCE_EXHAUSTED",

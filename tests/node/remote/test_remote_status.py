@@ -89,7 +89,9 @@ def test_who_is_named_is_told_what_the_socket_tells(remote: Remote, testbed: Tes
 def test_who_has_another_name_is_told_which_ones_are_let_in(remote: Remote, authority: Authority) -> None:
     code, why = refusal(remote, authority.issue("scheduler", "system:kube-scheduler"))
     assert code is grpc.StatusCode.PERMISSION_DENIED
-    assert why == (f"the certificate names 'system:kube-scheduler': let in are {ASKER} (remote_status.clients)")
+    assert why == (
+        f"the client's certificate names 'system:kube-scheduler': let in are {ASKER} (remote_status.clients)"
+    )
 
 
 def test_who_shows_no_certificate_or_another_authoritys_gets_no_answer(
