@@ -33,7 +33,7 @@ from deviceplugin.units.ledger import Ledger
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
 from edgeshare.contract.errors import EdgeshareError, Unavailable
-from edgeshare.contract.names import HOOK_LIBRARY
+from edgeshare.contract.names import HOOK_LIBRARY, PLUGINS_DIR, POD_RESOURCES_SOCKET
 from edgeshare.http import web
 from edgeshare.lock_file import locked
 from edgeshare.waiting import first_of
@@ -103,12 +103,12 @@ class Plugin:
                 kind=kind,
                 devices=DevicesOfKind(self._devices, kind.accelerator),
                 store=store(kind),
-                pod_resources_socket=config.pod_resources_socket or kubelet_dir / "pod-resources/kubelet.sock",
+                pod_resources_socket=config.pod_resources_socket or kubelet_dir / POD_RESOURCES_SOCKET,
                 in_flight=in_flight,
                 manager=self._manager,
                 cluster=(kube, node_name),
                 pods=pods,
-                plugins_dir=kubelet_dir / "device-plugins",
+                plugins_dir=kubelet_dir / PLUGINS_DIR,
                 allocated=self._allocated,
                 counters=self._counters,
             )

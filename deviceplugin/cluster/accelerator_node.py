@@ -8,9 +8,9 @@ from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.devices import Device
 from edgeshare.contract.health import Health
+from edgeshare.contract.names import SHARE_API
 from edgeshare.contract.units import memory_cap_mib
 
-API_VERSION = "share.edge/v1alpha1"
 KIND = "AcceleratorNode"
 
 
@@ -23,7 +23,7 @@ def accelerator_node(
     made = [_allocation(each, there) for each in sorted(allocations, key=lambda each: each.id)]
     owner = {"apiVersion": "v1", "kind": "Node", "name": node_name, "uid": node_uid}
     return {
-        "apiVersion": API_VERSION,
+        "apiVersion": SHARE_API,
         "kind": KIND,
         "metadata": {"name": node_name, "ownerReferences": [owner]},
         "status": {

@@ -21,6 +21,7 @@ import grpc
 
 from deviceplugin.kubelet.service import OPTIONS, Service
 from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.contract.names import KUBELET_SOCKET
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationStub,
@@ -33,7 +34,6 @@ from edgeshare.watch import FolderWatch
 logger = logging.getLogger(__name__)
 
 API_VERSION = "v1beta1"
-KUBELET_SOCKET = "kubelet.sock"
 
 REGISTER_TIMEOUT_S = 15
 """The kubelet dials back inside the call, for 10 s at most."""

@@ -25,6 +25,15 @@ RUNTIME_DIR = "/run/edgeshare"
 STATE_DIR = "/var/lib/edgeshare"
 KUBELET_DIR = "/var/lib/kubelet"
 
+PLUGINS_DIR = "device-plugins"
+"""In the kubelet's directory: its device plugins' sockets, and its own for them."""
+
+KUBELET_SOCKET = "kubelet.sock"
+"""In a folder of the kubelet's: where it answers."""
+
+POD_RESOURCES_SOCKET = f"pod-resources/{KUBELET_SOCKET}"
+"""In the kubelet's directory: its PodResources API."""
+
 STATUS_SOCKET = "status.sock"
 """In the runtime directory: edgeshare.v1.ShareStatus."""
 
@@ -63,7 +72,10 @@ MANAGERS_TLS_NAME = "edgeshare-managers"
 STATUS_CLIENT_NAME = "edgeshare-status"
 """The common name of who asks them for the cluster's status."""
 
-ACCELERATOR_NODES = "/apis/share.edge/v1alpha1/acceleratornodes"
+SHARE_API = "share.edge/v1alpha1"
+"""The API group and version of our own kinds of object."""
+
+ACCELERATOR_NODES = f"/apis/{SHARE_API}/acceleratornodes"
 """Where the API server has the nodes' AcceleratorNodes."""
 
 ACCELERATOR_NODES_CRD = "acceleratornodes.share.edge"

@@ -15,7 +15,7 @@ from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Sock
 from edgeshare.cli.doctor.runtimes import read_runtimes, read_toolkit
 from edgeshare.cli.run import hook_library
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.names import KUBELET_DIR, STATUS_SOCKET
+from edgeshare.contract.names import KUBELET_DIR, KUBELET_SOCKET, PLUGINS_DIR, POD_RESOURCES_SOCKET, STATUS_SOCKET
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.inventory.tree import Tree
@@ -23,7 +23,7 @@ from edgeshare.inventory.tree import Tree
 PATIENCE_S = 5
 """For what takes milliseconds where all is well."""
 
-KUBELET_SOCKETS = ("device-plugins/kubelet.sock", "pod-resources/kubelet.sock")
+KUBELET_SOCKETS = (f"{PLUGINS_DIR}/{KUBELET_SOCKET}", POD_RESOURCES_SOCKET)
 
 KUBELET_DIRS = (
     KUBELET_DIR,

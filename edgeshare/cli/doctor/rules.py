@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Runtime, Socket, Toolkit
 from edgeshare.contract.devices import Accelerator
-from edgeshare.contract.names import KUBELET_DIR
+from edgeshare.contract.names import KUBELET_DIR, PLUGINS_DIR
 
 GLIBC_LEAST = (2, 17)
 """The oldest C library that the hook of a wheel is built for (setup.py, ``HERE_BUT_OLDER``)."""
@@ -95,7 +95,7 @@ def _value_for(path: str) -> str:
     above, _, name = folder.rpartition("/")
     if above == KUBELET_DIR:
         return ""
-    value = f"kubeletDevicePluginsDir={folder}" if name == "device-plugins" else f"kubeletRootDir={above}"
+    value = f"kubeletDevicePluginsDir={folder}" if name == PLUGINS_DIR else f"kubeletRootDir={above}"
     return f"install the chart with --set {value}"
 
 
