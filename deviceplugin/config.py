@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.injection_config import Injection
-from edgeshare.config_file import MetricsAddress
+from edgeshare.config_file import MetricsAddress, NodeName
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import NotFound
 from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL, KUBELET_DIR
@@ -88,7 +88,7 @@ class Config(NodeConfig):
     """By name: the keys that differ on the nodes whose label `edge/config` has it. One named `default` is for nodes
     without that label."""
 
-    node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
+    node_name: NodeName = ""
     """The node's name in the cluster; empty: the environment's NODE_NAME."""
 
     kubelet_dir: Path = Path(KUBELET_DIR)

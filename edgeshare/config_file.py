@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated, TypeVar, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from edgeshare.contract.address import parse_address
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.object_names import NAME_MAX
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -20,6 +21,9 @@ def _address(text: str) -> str:
 
 Address = Annotated[str, AfterValidator(_address)]
 """``host:port``, or ``:port`` for every address of the machine."""
+
+NodeName = Annotated[str, Field(max_length=NAME_MAX, pattern=r"^[a-z0-9.-]*$")]
+"""A node's name in the cluster; empty: the environment's NODE_NAME."""
 
 MetricsAddress = Annotated[str, AfterValidator(lambda text: text and _address(text))]
 """An ``Address``, or empty for nowhere."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edgeshare.config_file import MetricsAddress
+from edgeshare.config_file import MetricsAddress, NodeName
 from edgeshare.contract.units import MEMORY_MIB_MAX
 from edgeshare.inventory.boards import RESERVE_MIB
 from labeller.labels import Switches
@@ -54,7 +54,7 @@ class Config(BaseModel):
     """How often what was found is written again between two looks, which where nothing changed is one read: a Node that
     was made anew has lost its labels. Longer where thousands of nodes share an API server that is slow."""
 
-    node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
+    node_name: NodeName = ""
     """The node's name in the cluster; empty: the environment's NODE_NAME."""
 
     namespace: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9-]*$")] = ""

@@ -16,6 +16,7 @@ from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
 from edgeshare.contract.devices import Accelerator, is_device_id
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.names import GPU_ASSIGNMENT
+from edgeshare.contract.object_names import LABEL
 from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, parse_request_percent
 
 Assignment = Mapping[Accelerator, Mapping[str, tuple[str, ...]]]
@@ -28,8 +29,8 @@ MAX_BYTES = 16_384
 KNOWN = 256
 """Annotations: each is read several times while its pod is bound and comes to its node, and seldom later."""
 
-CONTAINER = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""A DNS label: what the API server takes for a container's name."""
+CONTAINER = re.compile(LABEL)
+"""What the API server takes for a container's name."""
 
 _KIND_OF = {kind.resource: kind.accelerator for kind in KINDS.values()}
 

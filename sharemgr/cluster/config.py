@@ -8,12 +8,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from edgeshare.config_file import Address, MetricsAddress
 from edgeshare.contract.address import parse_address
+from edgeshare.contract.object_names import LABEL
 from edgeshare.tls_files import TlsFiles
 from sharemgr.cluster.placement.policies import DEFAULT, POLICIES
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
-NAMESPACE = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+NAMESPACE = rf"^{LABEL}$"
 NAME = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
 """Kubernetes' rules for names (apimachinery, util/validation)."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edgeshare.config_file import Address, MetricsAddress
+from edgeshare.config_file import Address, MetricsAddress, NodeName
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.tls_files import TlsFiles
 
@@ -98,7 +98,7 @@ class Config(BaseModel):
     sysfs: Annotated[Path, Field(strict=False)] = Path("/sys")
     """Where the containers have sysfs: it tells which number a device on the USB has now."""
 
-    node_name: Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9.-]*$")] = ""
+    node_name: NodeName = ""
     """The node's name in the cluster; empty: the environment's NODE_NAME. Where there is one, an unmanaged process
     becomes an event of its pod."""
 

@@ -8,10 +8,10 @@ from typing import Any, NotRequired, TypedDict, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.object_names import NAME_MAX
 from edgeshare.kube.parts import reader_of
 from sharemgr.cluster.state.looked_at import LookedAtOfPod
 
-NAME_MAX = 253
 NAME = r"^[0-9A-Za-z][0-9A-Za-z._-]*$"
 """What Kubernetes takes for a name or a uid, and a little more; nothing that means something in a path."""
 

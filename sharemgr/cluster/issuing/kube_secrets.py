@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.object_names import NAME_MAX
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import Refused
-from sharemgr.cluster.issuing.renewal import DNS_NAME_MAX, STATUS_LEAVES, Name, Stored
+from sharemgr.cluster.issuing.renewal import STATUS_LEAVES, Name, Stored
 
 SUFFIXES = {Name.AUTHORITY: "-ca", Name.SERVER: "", Name.CLIENT: "-scheduler"} | {
     leaf: f"-{leaf}" for leaf in STATUS_LEAVES
@@ -26,12 +27,12 @@ FIRST = "make it once as somebody who may: edgeshare sharemgr certificates --app
 
 
 class KubeSecrets:
-    """Three Secrets of a namespace. Each is written only where it is as it was read."""
+    """The certificates' Secrets, in a namespace. Each is written only where it is as it was read."""
 
     def __init__(self, kube: Kube, namespace: str, name: str) -> None:
         """``name`` is the server's. Raises InvalidRequest where no Secret can be called so."""
         longest = f"{name}{max(SUFFIXES.values(), key=len)}"
-        if len(longest) > DNS_NAME_MAX or not SUBDOMAIN.fullmatch(name):
+        if len(longest) > NAME_MAX or not SUBDOMAIN.fullmatch(name):
             raise InvalidRequest(f"{name!r} is no name of a Secret: small letters, digits, '-' and '.'")
         self._kube = kube
         self._namespace = namespace

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.names import MANAGERS_TLS_NAME, STATUS_CLIENT_NAME
+from edgeshare.contract.object_names import LABEL, NAME_MAX
 
 
 class Name(StrEnum):
@@ -44,9 +45,8 @@ shipped (`tls.clients`); of a server's certificate its hosts alone count."""
 AUTHORITY_DAYS = 3650
 """As kubeadm's (its CACertificateValidity)."""
 
-LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""One of a DNS name (RFC 1123, 2.1), and what a namespace and a Service are called."""
-DNS_NAME_MAX = 253
+PART = re.compile(LABEL)
+"""Of a host's name (RFC 1123, 2.1), as of an object's."""
 
 
 class Step(StrEnum):
@@ -93,7 +93,7 @@ def parse_host(text: str) -> str:
         name = text.lower()
     labels = name.split(".")
     # A name whose last label is a number is a mistyped address (WHATWG URL, "ends in a number").
-    if len(name) > DNS_NAME_MAX or not all(map(LABEL.fullmatch, labels)) or labels[-1].isdigit():
+    if len(name) > NAME_MAX or not all(map(PART.fullmatch, labels)) or labels[-1].isdigit():
         raise InvalidRequest(f"{text!r} is no DNS name and no IP address: name one that kube-scheduler asks by")
     return name
 
@@ -101,7 +101,7 @@ def parse_host(text: str) -> str:
 def service_hosts(service: str, namespace: str) -> frozenset[str]:
     """The DNS names of a Service. Raises InvalidRequest where one of the two is no name that Kubernetes can have."""
     for kind, name in (("Service", service), ("namespace", namespace)):
-        if not LABEL.fullmatch(name):
+        if not PART.fullmatch(name):
             raise InvalidRequest(f"{name!r} is no name of a {kind}: small letters, digits and '-', at most 63")
     return frozenset({f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local"})
 

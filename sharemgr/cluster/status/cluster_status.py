@@ -13,6 +13,7 @@ from edgeshare import grpc_tls
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.names import ACCELERATOR_NODES
+from edgeshare.contract.object_names import NAME_MAX
 from edgeshare.contract.units import NS_PER_S
 from edgeshare.kube.calls import Calls
 from edgeshare.rpc import Context, errors_told
@@ -141,7 +142,7 @@ class ClusterStatusService(ClusterStatusServicer):
 
 def _query(query: ClusterQuery) -> Query:
     if query.pod and not query.namespace:
-        raise InvalidRequest(f"pod {query.pod[:253]!r} is named without its namespace: name that, too")
+        raise InvalidRequest(f"pod {query.pod[:NAME_MAX]!r} is named without its namespace: name that, too")
     return Query(query.namespace, query.pod)
 
 

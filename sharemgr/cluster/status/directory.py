@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress, ValidationErro
 
 from edgeshare.contract.address import join_address
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.contract.object_names import NAME_MAX
 from sharemgr.cluster.config import ObjectName
 from sharemgr.cluster.replica.announcing import SERVICE_LABEL
 from sharemgr.cluster.state.cores import first_fault
@@ -17,8 +18,6 @@ from sharemgr.cluster.status.query import Query
 
 ADDRESSES_MAX = 4
 """Of one node: while its manager is being replaced there are two."""
-
-NAME_MAX = 253
 
 Name = Annotated[str, Field(max_length=NAME_MAX)]
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from edgeshare.contract.errors import EdgeshareError, Forbidden, Unauthenticated, Unavailable
+from edgeshare.contract.object_names import NAME_MAX
 from edgeshare.contract.text import in_one_line
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.messages import Refused
@@ -153,7 +154,7 @@ class Rights:
 
 
 def _refusal(user: str, query: Query) -> str:
-    who = in_one_line(user, 253)
+    who = in_one_line(user, NAME_MAX)
     if query.pod:
         return f"{who} may not get {query}: give it that right (get pods), or ask of another"
     where = f"in {query}" if query.namespace else "of all namespaces: name one"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound
+from edgeshare.contract.object_names import LABEL, NAME_MAX
 from edgeshare.contract.units import (
     COMMAND_CHARACTERS,
     MAX_DEVICES_PER_ALLOCATION,
@@ -14,17 +15,16 @@ from edgeshare.contract.units import (
     memory_cap_mib,
 )
 
-# A DNS label (RFC 1123): it also names a folder.
-_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-_ID = re.compile(_LABEL)
+# It also names a folder.
+_ID = re.compile(LABEL)
 
 # What Kubernetes lets these be: DNS labels and, of a pod, a DNS subdomain (RFC 1123). A uid is a UUID, that of a static
 # pod a hash.
 _OF_OWNER = {
-    "namespace": (re.compile(_LABEL), 63),
-    "pod": (re.compile(rf"{_LABEL}(\.{_LABEL})*"), 253),
+    "namespace": (re.compile(LABEL), 63),
+    "pod": (re.compile(rf"{LABEL}(\.{LABEL})*"), NAME_MAX),
     "pod_uid": (re.compile(r"[A-Za-z0-9._-]*"), 128),
-    "container": (re.compile(_LABEL), 63),
+    "container": (re.compile(LABEL), 63),
 }
 
 _QUOTED_CHARACTERS = 80
