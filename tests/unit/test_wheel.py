@@ -120,7 +120,7 @@ def test_what_is_compiled_in_place_is_compiled_again_where_something_that_it_is_
 
 def test_types_and_imports_are_checked_in_every_package(project: dict[str, Any]) -> None:
     tops = {package for package in packages_of_the_tree() if "." not in package}
-    assert set(project["tool"]["mypy"]["packages"]) == {*tops, "tests.kit"}
+    assert set(project["tool"]["mypy"]["packages"]) == {*tops, "tests.kit", "bench"}
     assert set(project["tool"]["importlinter"]["root_packages"]) == tops
 
 
