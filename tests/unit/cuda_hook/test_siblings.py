@@ -1,15 +1,14 @@
 """The page in which the processes of one allocation say that they use the device."""
 
 import mmap
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cuda_hook._core import ffi, lib
 from cuda_hook.gate import NO_PLACE, SiblingsPage
+from tests.kit.manager.siblings import open_siblings
 
 
 @pytest.fixture
@@ -76,18 +75,12 @@ def test_what_a_client_writes_leads_nobody_out_of_the_page(page: SiblingsPage, m
     assert mapped.places == other + 1
 
 
-def opened() -> set[Path]:
-    """The descriptors of such pages that this process has."""
-    links = Path("/proc/self/fd").iterdir()
-    return {link for link in links if os.path.lexists(link) and "edgeshare-siblings" in str(link.readlink())}
-
-
 def test_nothing_is_open_of_a_closed_one_though_somebody_has_it_and_who_leaves_then_harms_nothing() -> None:
-    before = opened()
+    before = open_siblings()
     made = SiblingsPage()
-    assert len(opened() - before) == 2
+    assert len(open_siblings() - before) == 2
     place = made.take(writes=True)
     made.close()
-    assert opened() == before
+    assert open_siblings() == before
     made.give(place)
     made.close()

@@ -1,6 +1,5 @@
 """An allocation that cannot be opened leaves nothing behind in its manager."""
 
-import gc
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,9 @@ from sharemgr.node.machine.allocations import Allocation
 from sharemgr.node.machine.contexts import ContextSizes
 from sharemgr.node.serving import Serving
 from sharemgr.node.sockets.loop import Loop
+from tests.kit.manager.siblings import open_siblings
 
 GPU = Device("GPU-1", 0, "T4", 15360)
-
-
-def descriptors() -> list[Path]:
-    # A mapped page has one of its own, until nobody refers to it.
-    gc.collect()
-    return sorted(Path("/proc/self/fd").iterdir())
 
 
 def test_it_leaves_no_descriptor_and_no_units(tmp_path: Path) -> None:
@@ -29,11 +23,10 @@ def test_it_leaves_no_descriptor_and_no_units(tmp_path: Path) -> None:
     loop = Loop()
     serving = Serving(Config(), (GPU,), deep, Events("", None), loop, ContextSizes())
     try:
-        before = descriptors()
-        with pytest.raises(InvalidRequest, match="of a socket's path") as refused:
+        before = open_siblings()
+        with pytest.raises(InvalidRequest, match="of a socket's path"):
             serving.open(Allocation("half", (GPU.id,), 50))
-        del refused
-        assert descriptors() == before
+        assert open_siblings() == before
         assert serving.book.allocated_percent(GPU.id) == 0
         assert not serving.servers
     finally:
