@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.log_limit import SAID_EVERY_NS
+from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.events import Events
 from sharemgr.node.sockets.peers import Peer, start_time
-from sharemgr.node.unmanaged import UnmanagedProcesses
+from sharemgr.node.unmanaged import LINES_BURST, UnmanagedProcesses
 
 
 @pytest.fixture
@@ -72,13 +72,11 @@ def test_unmanaged_processes_without_end_are_told_of_now_and_then(caplog: pytest
     now_ns = 0
     unmanaged = UnmanagedProcesses(Events("", None), lambda: now_ns)
     # No process has such a pid (PID_MAX_LIMIT).
-    for pid in range(2**22 + 1, 2**22 + 5):
+    first = 2**22 + 1
+    for pid in range(first, first + LINES_BURST + 5):
         unmanaged.seen({"GPU-1": [pid]}, [])
-    unmanaged.seen({"GPU-2": [2**22 + 1]}, [])
-    now_ns = SAID_EVERY_NS
-    unmanaged.seen({"GPU-1": [2**22 + 9]}, [])
-    assert [(message.split()[1], message.partition("tells of it")[2]) for message in caplog.messages] == [
-        (f"{2**22 + 1},", ""),
-        (f"{2**22 + 1},", ""),
-        (f"{2**22 + 9},", " (3 more since the last such line)"),
-    ]
+    now_ns = 60 * NS_PER_S
+    unmanaged.seen({"GPU-1": [first + 100]}, [])
+    told = [(int(message.split()[1].strip(",")), message.partition("tells of it")[2]) for message in caplog.messages]
+    assert told[:-1] == [(pid, "") for pid in range(first, first + LINES_BURST)]
+    assert told[-1] == (first + 100, " (5 more since the last such line)")
