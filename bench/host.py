@@ -35,3 +35,14 @@ def cpu_seconds(pid: int) -> float:
     # The command's name, in brackets, may hold anything; utime and stime are fields 14 and 15 (proc(5)).
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(pid: int, most: bool = False) -> float:
+    """Memory that a live process has, or the most that it ever had (proc(5), VmRSS and VmHWM)."""
+    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return int(text.partition("VmHWM:" if most else "VmRSS:")[2].split()[0]) / 1024
+
+
+def descriptors(pid: int) -> int:
+    """That a live process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))

@@ -16,6 +16,7 @@ from bench.assigner.flooding import FLOODS, SILENT
 from bench.assigner.loop import SEEN
 from bench.assigner.objects import accelerators, node, pods
 from bench.assigner.process import assigning
+from bench.host import resident_mib
 from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row, Target
 from edgeshare.contract.errors import Unavailable
@@ -68,7 +69,7 @@ async def _beside(folder: Path, name: str, effort: Effort) -> tuple[float, list[
     ):
         async with _flooded(authority, url, name):
             latest_ms = [max(await _ask(client, names, effort.flood_s)) for _ in range(effort.flood_runs)]
-        return _most_mib(pid), latest_ms
+        return resident_mib(pid, most=True), latest_ms
 
 
 @asynccontextmanager
@@ -81,14 +82,15 @@ async def _asking(authority: Authority, url: str) -> AsyncIterator[Client]:
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=context)
         client = Client(reader, writer)
         client.http.initiate_connection()
-        # Of one that does not lead yet the connections end.
-        with suppress(ConnectionError):
-            await client.flush()
-            status, _ = await client.ask("/filter", _asked("first", []))
-    try:
-        yield client
-    finally:
-        writer.transport.abort()
+        try:
+            # Of one that does not lead yet the connections end.
+            with suppress(ConnectionError):
+                await client.flush()
+                status, _ = await client.ask("/filter", _asked("first", []))
+            if status == OK:
+                yield client
+        finally:
+            writer.transport.abort()
 
 
 @asynccontextmanager
@@ -132,9 +134,3 @@ def _context(authority: Authority, name: str) -> ssl.SSLContext:
     context.load_cert_chain(*authority.issue(name, name))
     context.set_alpn_protocols([http2.NAME])
     return context
-
-
-def _most_mib(pid: int) -> float:
-    """That a process ever had."""
-    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    return int(text.partition("VmHWM:")[2].split()[0]) / 1024

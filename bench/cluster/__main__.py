@@ -23,11 +23,10 @@ from bench.cluster.scrapes import (
     binding_times,
     bindings_without_room,
     processor_ms,
-    resident_mib,
     verb_times,
 )
 from bench.figures import median
-from bench.host import describe_host
+from bench.host import describe_host, resident_mib
 from bench.report import Row, Target, as_table
 from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.devices import Accelerator
@@ -122,7 +121,7 @@ async def measure(
             with extending(on.cluster, kind) as (extender, metrics):
 
                 def look(metrics: str = metrics) -> None:
-                    sizes_mib.append(resident_mib(on.cluster.server.daemons.pid(kind.name)))
+                    sizes_mib.append(resident_mib(on.cluster.server.daemons.pid(kind.name), most=True))
                     if kind.name == ASSIGNER:
                         check_placement(list(on.bound.pods.values()))
                         told = assigner_metrics(metrics)

@@ -3,7 +3,6 @@
 import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -62,10 +61,3 @@ def histograms(lines: Iterable[str], name: str, label: str) -> dict[str, Times]:
 def processor_ms(daemons: Daemons, names: Iterable[str]) -> Counter[str]:
     """The processor time that each of these has used until now."""
     return Counter({name: round(1000 * cpu_seconds(daemons.pid(name))) for name in names})
-
-
-def resident_mib(pid: int) -> float:
-    """The most that a process has had of the machine's memory."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    peak_kib = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(peak_kib) / 1024

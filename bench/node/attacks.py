@@ -5,9 +5,9 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from bench.figures import longest_gap_ns, worst_share_error_percent
+from bench.host import descriptors, resident_mib
 from bench.measurement import SCHEDULINGS, Bench, Effort, Measurement
 from bench.report import Row, Target
 from bench.stage import Client, Laboratory, Run
@@ -78,12 +78,12 @@ class Memory:
     def before(self, bench: Bench) -> list[Row]:
         """Once it has had two clients, which it needs some for."""
         laboratory(bench).run(HONEST, SETTLE_NS / NS_PER_S)
-        self._mib = resident_mib(laboratory(bench))
+        self._mib = resident_mib(laboratory(bench).stage.manager.pid)
         return []
 
     def after(self, bench: Bench) -> list[Row]:
         """What it is more by."""
-        grown = resident_mib(laboratory(bench)) - self._mib
+        grown = resident_mib(laboratory(bench).stage.manager.pid) - self._mib
         return [Row("manager's memory after attacks, more than before", "MiB", [grown], target=MEMORY_TARGET)]
 
 
@@ -110,7 +110,7 @@ def measure(effort: Effort, name: str, bench: Bench) -> list[Row]:
 def beside(laboratory: Laboratory, name: str, seconds: float) -> Suffered:
     """The honest clients and an attack that begins with them."""
     act, ids = ATTACKS[name]
-    before = descriptors(laboratory)
+    before = descriptors(laboratory.stage.manager.pid)
     answered_ms: list[float] = []
     with ExitStack() as stack:
         hold(laboratory, {*ids, *ATTACKERS}, stack)
@@ -120,6 +120,7 @@ def beside(laboratory: Laboratory, name: str, seconds: float) -> Suffered:
             with laboratory.started("hostile", argv, {}) as hostile:
                 while time.monotonic_ns() < begin_ns + seconds * NS_PER_S:
                     answered_ms.append(status_ms(laboratory))
+                    # Now and then, as people look: asked without a pause it would be one more attack.
                     time.sleep(ASK_S)
                 hostile.check()
 
@@ -159,25 +160,10 @@ def longest_wait_ms(run: Run) -> float:
     return max(longest_gap_ns(run.intervals, name, begin_ns, run.end_ns) for name in SHARES) / NS_PER_MS
 
 
-def process(laboratory: Laboratory) -> Path:
-    """The manager's, in /proc."""
-    return Path(f"/proc/{laboratory.stage.manager.pid}")
-
-
-def descriptors(laboratory: Laboratory) -> int:
-    """That the manager has open."""
-    return len(list((process(laboratory) / "fd").iterdir()))
-
-
-def resident_mib(laboratory: Laboratory) -> float:
-    """Of the manager."""
-    text = (process(laboratory) / "status").read_text(encoding="utf-8")
-    return int(text.partition("VmRSS:")[2].split()[0]) / 1024
-
-
 def until_back(laboratory: Laboratory, before: int) -> int:
     """How many more than before it has open, when that is none, or it has had time enough."""
     deadline_s = time.monotonic() + BACK_S
-    while (left := descriptors(laboratory) - before) > 0 and time.monotonic() < deadline_s:
+    while (left := descriptors(laboratory.stage.manager.pid) - before) > 0 and time.monotonic() < deadline_s:
+        # Nobody is told when another process closes one.
         time.sleep(ASK_S)
     return max(left, 0)

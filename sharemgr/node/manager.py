@@ -94,6 +94,7 @@ class Manager:
         """While another manager has the node: tells so, to probes and to the log."""
         async with AsyncExitStack() as stack:
             if self._config.metrics_address:
+                # As those of one that serves: only where somebody asks for them.
                 from sharemgr.node.web_pages import pages_standing_by  # noqa: PLC0415
 
                 pages = pages_standing_by(holder)

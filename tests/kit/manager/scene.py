@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
+from bench.host import descriptors, resident_mib
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus
 from tests.kit.manager.attacker import ATTACKERS, Attacker
@@ -36,12 +36,11 @@ class Scene:
 
     def rss_mib(self) -> float:
         """The manager's memory."""
-        text = Path(f"/proc/{self.manager.process.pid}/status").read_text()
-        return int(text.partition("VmRSS:")[2].split()[0]) / 1024
+        return resident_mib(self.manager.process.pid)
 
     def descriptors(self) -> int:
         """How many the manager has open."""
-        return len(list(Path(f"/proc/{self.manager.process.pid}/fd").iterdir()))
+        return descriptors(self.manager.process.pid)
 
     @contextmanager
     def under(self, act: Callable[[Attacker], None]) -> Iterator[Attacker]:
