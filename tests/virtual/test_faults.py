@@ -8,7 +8,7 @@ import pytest
 from bench.figures import held_turns
 from edgeshare.contract.units import NS_PER_MS
 from tests.kit.virtual.cases import step_programs
-from tests.kit.virtual.cases.case import Case, Client, Fault
+from tests.kit.virtual.cases.case import Case, Client, Fault, Program, Step, Thread
 from tests.kit.virtual.cases.report import Report
 from tests.kit.virtual.world import World
 
@@ -21,6 +21,20 @@ QUICK_STRIDE = 40
 
 JUDGED_MS = 100
 """Turns are judged from then on: what happens at a point has happened by then, and who is stopped goes on later."""
+
+STILL_MS = 57_000
+"""So long somebody stands still, who goes on a second before a minute is over."""
+
+ASKS = (Step(kind="alloc", amount=200 << 20), Step(kind="launch", count=4), Step(kind="wait"), Step(kind="free"))
+STANDING_STILL = {
+    "turns": (step_programs.burn(5000),) * 3,
+    "beside each other": (step_programs.burn(5000), step_programs.think(1000, 2, 3000), step_programs.burn(5000)),
+    "asking for memory": (
+        Program(kernels=step_programs.kernels(5000), threads=(Thread(steps=(*ASKS, Step(kind="round"))),)),
+    )
+    * 3,
+}
+"""What runs where somebody stands still."""
 
 SHORTEST_TURN_NS = 2_000_000
 """Of clients that always have work a turn is a slice of 5 ms, or what is left of one: one that has gone on launching
@@ -122,3 +136,36 @@ def test_the_other_runs_on_while_one_is_stopped(world: World) -> None:
     report = world.run(pair(250, 200, Fault(action="stop", process="c0", at_ms=50, for_ms=1000)))
     assert report.busy_percent("c1") > 99
     assert report.of("executed_ns", "c0") == 0
+
+
+def trio(programs: tuple[Program, ...], settle_ms: int, *faults: Fault) -> Case:
+    """Three clients, measured for three seconds."""
+    clients = tuple(Client(program=each, percent=percent) for each, percent in zip(programs, (50, 30, 20), strict=True))
+    return Case(clients=clients, settle_ms=settle_ms, measure_ms=3000, faults=faults)
+
+
+def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault) -> None:
+    """A second after it goes on all have the shares that they have without it, and nobody is accused of anything."""
+    report, rest = world.run(trio(programs, 60_000, fault)), world.run(trio(programs, 1000))
+    told = report.case.line()
+    for name in report.case.names:
+        assert report.share_percent(name) == pytest.approx(rest.share_percent(name), abs=1.5), told
+        assert not report.steps[-1]["offences"][name], told
+    assert report.used_percent > rest.used_percent - 1, told
+
+
+@pytest.mark.parametrize("programs", STANDING_STILL.values(), ids=STANDING_STILL)
+def test_nobody_pays_for_a_manager_that_stood_still(world: World, programs: tuple[Program, ...]) -> None:
+    """Whoever has the device keeps it meanwhile, and cannot be called back."""
+    point = world.run(trio(programs, 0)).points_of["manager"] // 2
+    for before in (0, 13, 22, 59):
+        assert_nobody_paid(
+            world, programs, Fault(action="stop", process="manager", at_point=point - before, for_ms=STILL_MS)
+        )
+
+
+@pytest.mark.parametrize("programs", STANDING_STILL.values(), ids=STANDING_STILL)
+def test_nobody_pays_for_one_that_stood_still(world: World, programs: tuple[Program, ...]) -> None:
+    """As it holds, as it waits, and in between."""
+    for at_ms in (2000, 2003, 2007):
+        assert_nobody_paid(world, programs, Fault(action="stop", process="c0", at_ms=at_ms, for_ms=STILL_MS))

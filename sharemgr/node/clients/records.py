@@ -60,7 +60,9 @@ class Records:
         elif kind == wire.USAGE:
             usage = inbox.usage
             number = usage.header.number
-            self._check_usage(number, usage.gpu_ns, now_ns)
+            # What it said before it left its grant in the page may be read after that.
+            if number != self._left:
+                self._check_usage(number, usage.gpu_ns, now_ns)
             gpu_ns = self.counters.take_in(usage.gpu_ns)
             terms.device.usage(terms.allocation_id, self._client_id, number, gpu_ns, now_ns)
         else:

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
+STOOD_STILL_NS = 2 * NS_PER_S
+"""What each has had is looked at each second (keep_judging). Where so much went by at once, the manager itself stood
+still: nobody could be called back or let in meanwhile, and nobody owes anything for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -2,6 +2,7 @@
 
 from sharemgr.node.turns.demand import fill
 from sharemgr.node.turns.gate import LEAST_PART, Gate, Rule
+from sharemgr.node.turns.settings import STOOD_STILL_NS
 
 COSTS_MOST = 2
 """Costs that add up to more than so many times the time that went by are no error: somebody lies."""
@@ -33,11 +34,13 @@ def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, open_n
     for gate, gpu_ns in zip(gates, used_ns, strict=True):
         gate.used_ns = gate.charged_ns = gpu_ns
         _note_work(gates, gate, rule, gpu_ns, now_ns)
-        _charge(gate, rule, gpu_ns, elapsed_ns, now_ns)
+        if elapsed_ns < STOOD_STILL_NS:
+            _charge(gate, rule, gpu_ns, elapsed_ns, now_ns)
         gate.heavy = gate.demand.heavy(slice_ns, gate.bucket_ns >= 0)
     active = [gate for gate in gates if gate.active]
     _set_parts(active, rule)
-    divide(active, busy_ns + _charge_idle(active, free_ns - busy_ns - open_ns))
+    if elapsed_ns < STOOD_STILL_NS:
+        divide(active, busy_ns + _charge_idle(active, free_ns - busy_ns - open_ns))
     return busy_ns, open_ns
 
 

@@ -5,6 +5,7 @@ from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.grants import OVERDUE_NS
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.phases import DRAINING, ENDING, OVERLAPPING, THINKING
+from sharemgr.node.turns.settings import STOOD_STILL_NS
 from sharemgr.node.turns.slices.field import Field
 from sharemgr.node.turns.slices.overruns import Overruns
 
@@ -43,6 +44,11 @@ class Occupancy:
         charged = self.ending or self.occupant
         if charged is not None:
             charged.charged_ns += elapsed_ns
+            if elapsed_ns >= STOOD_STILL_NS and not charged.exclusive:
+                if self.occupant is not None:
+                    # Nor is what it used before that one's end was heard of.
+                    self.occupant.before = None
+                return
             self._field.competition.charge(charged, elapsed_ns, not self.overruns.run_beside(charged))
         self.overruns.charge(charged, elapsed_ns)
 

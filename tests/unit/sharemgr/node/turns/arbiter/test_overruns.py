@@ -38,7 +38,10 @@ def held_ns(arbiter: Arbiter, name: str) -> int:
 
 
 def drains(arbiter: Arbiter, used_ns: int, now_ns: int = RAN_NS) -> None:
-    """The other one gives its grant back, of which it used so much, and wants the next one."""
+    """The other one gives its grant back, of which it used so much, and wants the next one. What it had is looked at
+    each second."""
+    for looked_ns in range(1000 * MS, now_ns, 1000 * MS):
+        arbiter.account("other", looked_ns)
     arbiter.tick(now_ns)
     arbiter.release("other", 1, 2, used_ns, True, now_ns)
 
