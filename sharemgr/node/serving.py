@@ -104,28 +104,18 @@ class Serving:
         """Enters an allocation, listens for its clients, and returns it with its defaults; on an error nothing of it is
         left. Raises EdgeshareError."""
         allocation = self.book.add(wanted)
-        # Several devices are all whole: nobody else is on any of them, so one arbiter can speak for all.
-        device = self.arbiters[allocation.device_ids[0]]
-        server = AllocationServer(
-            folder=self._clients_dir / allocation.id,
-            terms=self._terms(allocation, device),
-            max_clients=self._config.max_clients,
-            client_ids=self._client_ids,
-            loop=self._loop,
-        )
-        device.add(allocation.id, share_of(allocation), server, monotonic_ns())
         try:
-            server.open()
+            self.servers[allocation.id] = self._opened(allocation)
         except EdgeshareError:
-            self._leave(allocation.id, server)
+            self.book.remove(allocation.id)
             raise
-        self.servers[allocation.id] = server
         self.occupied.set()
         return allocation
 
     def shut(self, allocation_id: str) -> None:
         """Ends its clients' connections, and forgets it."""
         self._leave(allocation_id, self.servers.pop(allocation_id))
+        self.book.remove(allocation_id)
         if not self.servers:
             self.occupied.clear()
 
@@ -141,11 +131,28 @@ class Serving:
         for arbiter in self.arbiters.values():
             arbiter.close()
 
+    def _opened(self, allocation: Allocation) -> AllocationServer:
+        # Several devices are all whole: nobody else is on any of them, so one arbiter can speak for all.
+        device = self.arbiters[allocation.device_ids[0]]
+        server = AllocationServer(
+            folder=self._clients_dir / allocation.id,
+            terms=self._terms(allocation, device),
+            max_clients=self._config.max_clients,
+            client_ids=self._client_ids,
+            loop=self._loop,
+        )
+        device.add(allocation.id, share_of(allocation), server, monotonic_ns())
+        try:
+            server.open()
+        except EdgeshareError:
+            self._leave(allocation.id, server)
+            raise
+        return server
+
     def _leave(self, allocation_id: str, server: AllocationServer) -> None:
         server.close()
         server.terms.device.remove(allocation_id, monotonic_ns())
         server.remove_folder()
-        self.book.remove(allocation_id)
 
     def _settings_of(self, device: Device) -> Settings:
         return tpu_settings(self._config) if KINDS[device.accelerator].is_exclusive else self._settings

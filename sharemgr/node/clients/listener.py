@@ -71,7 +71,10 @@ class Listener:
 
     def open(self) -> None:
         """Listens. Raises Unavailable where the socket cannot be made."""
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        try:
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        except OSError as error:
+            raise Unavailable(f"{self._path} cannot be made: {error.strerror}") from error
         try:
             self._path.unlink(missing_ok=True)
             self._closer = Closer(listening)

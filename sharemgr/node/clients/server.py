@@ -38,7 +38,8 @@ class AllocationServer:
         client_ids: Iterator[int],
         loop: Loop,
     ) -> None:
-        """``client_ids`` gives ids that no other client of the manager has."""
+        """``client_ids`` gives ids that no other client of the manager has. Raises Unavailable where there is no
+        descriptor left."""
         self.socket_path = folder / HOOK_SOCKET
         self.terms = terms
         self.clients: dict[int, Client] = {}
@@ -50,7 +51,10 @@ class AllocationServer:
         self._listener = Listener(self.socket_path, terms, loop, self.clients, max_clients, self._take_in)
         self._by_fd: dict[int, Client] = {}
         self._said = select.poll()  # of all of them
-        self._siblings = SiblingsPage()
+        try:
+            self._siblings = SiblingsPage()
+        except OSError as error:
+            raise Unavailable(f"allocation {terms.allocation_id} cannot have a page: {error.strerror}") from error
         self._granted = (0, 0)
         self._beside = (0, 0)
         self._use = Use()

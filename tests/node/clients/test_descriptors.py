@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from cuda_hook import wire
+from edgeshare.contract.errors import Unavailable
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.sockets.closer import FULL, PASSED_MAX
 from tests.kit.manager.testbed import EDGESHARE, Manager, Testbed, share
@@ -222,12 +223,12 @@ def test_who_cannot_be_passed_its_pages_waits_and_is_told_of(
 
 
 @contextmanager
-def without_any(manager: Manager) -> Iterator[None]:
-    """The manager gets no descriptor more, for as long as this is entered."""
+def without_any(manager: Manager, but: int = 0) -> Iterator[None]:
+    """The manager gets no descriptor more, ``but`` for so many, for as long as this is entered."""
     pid = manager.process.pid
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     taken = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
-    free = next(fd for fd in range(len(taken) + 1) if fd not in taken)
+    free = [fd for fd in range(len(taken) + but + 1) if fd not in taken][but]
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, before[1]))
     try:
         yield
@@ -265,4 +266,20 @@ def test_out_of_descriptors_who_comes_waits_and_the_log_has_some_lines(testbed: 
     lines = manager.log().splitlines()
     assert sum("Too many open files" in line for line in lines) in range(3, TRIED // 2), lines
     assert len(lines) < TRIED
+    assert "Traceback" not in manager.log()
+
+
+@pytest.mark.parametrize("left", [0, 2])
+def test_out_of_descriptors_an_allocation_is_refused_and_nothing_of_it_is_left(testbed: Testbed, left: int) -> None:
+    manager = testbed.manager()
+    early, late = (Allocation(id=name, device_ids=testbed.uuids[:1], request_percent=50) for name in ("early", "late"))
+    with testbed.calls() as calls, closing(calls.hold(early, wait_for_manager=False)) as held:
+        next(held)
+        calls.status()  # whose connection stays, as the other one's does
+        with without_any(manager, but=left), pytest.raises(Unavailable):
+            next(calls.hold(late, wait_for_manager=False))
+        assert [each.allocation.id for each in calls.status().allocations] == ["early"]
+        with closing(calls.hold(late, wait_for_manager=False)) as again:
+            next(again)
+            testbed.join("late").request()
     assert "Traceback" not in manager.log()
