@@ -10,6 +10,10 @@ _UCRED = struct.Struct("iII")  # pid, uid, gid: struct ucred of socket(7)
 _SO_PEERPIDFD = 77  # asm-generic/socket.h, Linux 6.5 and later
 
 
+NOT_WATCHED = (errno.ENOSYS, errno.EPERM)
+"""An older kernel has no such call; an older container runtime's filter refuses what it does not know."""
+
+
 class PeerGoneError(Exception):
     """The process had ended before it could be watched."""
 
@@ -18,7 +22,7 @@ class Peer:
     """The process that connected a socket.
 
     A forked child inherits its parent's socket, so that a dead client's connection may never end:
-    therefore its process itself is watched. ``pidfd`` becomes readable when it ends; where the kernel has
+    therefore its process itself is watched. ``pidfd`` becomes readable when it ends; where there is
     none (before Linux 5.3) it is -1 and ``alive`` has to be asked.
     """
 
@@ -106,7 +110,7 @@ def _open_pidfd(connection: socket.socket, pid: int) -> int:
     try:
         return os.pidfd_open(pid)
     except OSError as error:
-        if error.errno == errno.ENOSYS:
+        if error.errno in NOT_WATCHED:
             return -1
         if error.errno == errno.ESRCH:
             raise PeerGoneError(f"process {pid} ended before it could be watched") from error

@@ -51,6 +51,24 @@ def test_who_cannot_be_watched_is_not_taken_for_gone(out_of_descriptors: Callabl
             Peer(ours)
 
 
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EPERM])
+def test_where_processes_cannot_be_watched_one_is_let_in_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """An older kernel; a filter of system calls that does not know the call (seccomp)."""
+
+    def refuse(pid: int) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    monkeypatch.setattr("sharemgr.node.sockets.peers._SO_PEERPIDFD", 9999)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        peer = Peer(ours)
+        assert peer.pidfd == -1
+        assert peer.alive()
+
+
 def test_who_has_ended_is_gone() -> None:
     assert start_time(os.getpid()) is not None
     assert start_time(2**22 + 1) is None
