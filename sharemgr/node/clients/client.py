@@ -155,8 +155,9 @@ class Client:
 
     def look(self) -> None:
         """The devices are looked at. A client without counters has told of its use by other means."""
-        if self.pages is not None and self._welcome.beside_others:
-            self.counters.look(self.pages)
+        if self.pages is not None and self._welcome.beside_others and not self.counters.look(self.pages):
+            text = f"pid {self.peer.pid}: the counters in its page say what cannot be; they are waited for"
+            self._terms.offences.tell(Offence.FALSE_COUNTERS, text, monotonic_ns())
 
     def unheard_ns(self) -> int:
         """GPU time that its pages know of and that has not been taken in yet."""
@@ -271,7 +272,7 @@ class Client:
             return
         refused = self._welcome.begin(record, now_ns)
         if refused is not None:
-            self._terms.offences.count(Offence.REFUSED)
+            self._terms.offences.tell(Offence.REFUSED, f"pid {self.peer.pid} is refused: {refused.text}", now_ns)
             self._send(refused)
             self.end()
 

@@ -112,6 +112,7 @@ class Listener:
 
     def _find_no_room(self, error: OSError) -> None:
         """Most often there is no descriptor left: listening on would only spin."""
+        self._terms.offences.count(Offence.NOT_WELCOMED)
         more = _no_room.ending(monotonic_ns())
         if more is not None:
             text = "no connection can be accepted for a moment"
@@ -159,8 +160,8 @@ class Listener:
         self._accepted(connection, peer, self._closer)
 
     def _refuse(self, connection: socket.socket, closer: Closer) -> None:
-        self._terms.offences.count(Offence.CLIENTS)
         text = f"the allocation has {self._max_clients} clients already (max_clients)"
+        self._terms.offences.tell(Offence.CLIENTS, f"a connection is refused: {text}", monotonic_ns())
         with suppress(OSError):
             connection.send(wire.encode(wire.Refused(wire.Refusal.FULL, text)))
         closer.end(connection)

@@ -27,6 +27,8 @@ class Offence(StrEnum):
     """More GPU time than passed since the gate was opened."""
     FALSE_MEMORY = "false-memory"
     """Memory committed that was not reserved, or freed that it never had."""
+    FALSE_COUNTERS = "false-counters"
+    """Counters in its page that went back, or of which a part is more than the whole."""
     DESCRIPTORS = "descriptors"
     """File descriptors passed in."""
     FLOOD = "flood"
@@ -42,8 +44,8 @@ class Offence(StrEnum):
     REFUSED = "refused"
     """A client of another version, or of another kind of device."""
     NOT_WELCOMED = "not-welcomed"
-    """Nobody's offence of this allocation, maybe: the manager had no descriptors for a client's pages, or processes of
-    its user had so many on their way that they could not be passed to it, and it waits."""
+    """Nobody's offence of this allocation, maybe: the manager had no descriptors for a client's connection or pages, or
+    processes of its user had so many on their way that they could not be passed to it, and it waits."""
 
 
 class Offences:

@@ -68,12 +68,17 @@ class Counters:
             use.undrained_ns += max(0, gpu_ns - told.drained_gpu_ns)
             use.running_ns += min(now_ns - self._moved_at_ns, told.pending_ns)
 
-    def look(self, pages: GatePages) -> None:
-        """The devices are looked at."""
-        pages.used(self._used)
-        quiet = not self._used.queued and self._used.gpu_ns == self._looked_gpu_ns
-        self._looked_gpu_ns = self._used.gpu_ns
+    def look(self, pages: GatePages) -> bool:
+        """The devices are looked at; False where the pages say what cannot be: less than they did, or more until the
+        last drain than in all."""
+        told = self._used
+        pages.used(told)
+        gpu_ns: int = told.gpu_ns
+        drained_gpu_ns: int = told.drained_gpu_ns
+        most_ns, self._looked_gpu_ns = self._looked_gpu_ns, gpu_ns
+        quiet = not told.queued and gpu_ns == most_ns
         self.quiet_looks = self.quiet_looks + 1 if quiet else 0
+        return max(most_ns, self._gpu_ns, drained_gpu_ns) <= gpu_ns
 
     def hear_all(self) -> None:
         """What its pages said when they were last read has been taken in."""

@@ -66,6 +66,10 @@ class WireClient:
         """Writes into the hint page what is queued."""
         self._hint.backlog_ns = backlog_ns
 
+    def count_gpu(self, gpu_ns: int, drained_gpu_ns: int = 0) -> None:
+        """Writes into the hint page what it used, in all and until it drained last."""
+        self._hint.used.drained_gpu_ns, self._hint.used.gpu_ns = drained_gpu_ns, gpu_ns
+
     def foretell(self, ends_at_ns: int) -> None:
         """Writes into the hint page when what is queued is done."""
         self._hint.ends_at_ns = ends_at_ns
