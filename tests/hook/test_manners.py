@@ -1,5 +1,6 @@
 """A guest in real programs: whatever they do with themselves, they run as they do without the hook."""
 
+import errno
 import fcntl
 import os
 import platform
@@ -233,6 +234,25 @@ def test_a_complaint_is_heard_and_ends_or_holds_up_nobody(manners: Path, stage: 
     with (tmp_path / "data").open("w+") as data:
         assert subprocess.run([manners, "plain"], env=environment, stderr=data, timeout=PATIENCE_S, check=True)
     assert (tmp_path / "data").read_text() == ""
+
+
+def test_one_that_may_not_connect_says_so_once(manners: Path, stage: Stage) -> None:
+    with ScriptedManager(stage.directory, config="grace-ms=100\n"):
+        ran = run(manners, "no_sockets", stage.environment(EDGESHARE_HOOK_LOG=""))
+    assert (ran.returncode, ran.stdout) == (0, "ok\n")
+    (line,) = ran.stderr.splitlines()
+    assert f"cannot connect to a manager at {stage.directory} (error {errno.EPERM})" in line
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
+def test_one_that_may_not_enter_its_folder_says_so_once(manners: Path, stage: Stage, manager: ScriptedManager) -> None:
+    for path in (stage.directory.parent, *stage.directory.parent.rglob("*")):
+        path.chmod(0o777)
+    stage.directory.chmod(0o700)
+    ran = run(manners, "shut_out", stage.environment(EDGESHARE_HOOK_LOG=""))
+    assert (ran.returncode, ran.stdout) == (0, "ok\n")
+    (line,) = ran.stderr.splitlines()
+    assert f"this user may not enter {stage.directory}" in line
 
 
 def test_a_worker_that_outlives_its_parent_keeps_no_slice(manners: Path, testbed: Testbed) -> None:

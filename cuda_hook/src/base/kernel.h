@@ -39,7 +39,7 @@ static inline bool es_kernel_absent(const char *path) {
 
     if (es_kernel_access(path) == 0)
         return false;
-    if (es_kernel_found_none())
+    if (errno == ENOENT || errno == ENOTDIR)
         return true;
     fd = es_kernel_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)

@@ -14,8 +14,10 @@ bool es_channel_open(struct es_channel *channel, const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd, high;
 
-    if (strlen(path) >= sizeof(address.sun_path))
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        errno = ENAMETOOLONG;
         return false;
+    }
     memcpy(address.sun_path, path, strlen(path) + 1);
     fd = es_kernel_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
@@ -26,11 +28,18 @@ bool es_channel_open(struct es_channel *channel, const char *path) {
         fd = high;
     }
     if (es_kernel_connect(fd, &address, sizeof(address)) != 0 || es_kernel_stat(fd, &channel->identity) != 0) {
+        const int error = errno;
+
         (void)es_kernel_close(fd);
+        errno = error;
         return false;
     }
     channel->fd = fd;
     return true;
+}
+
+bool es_channel_nobody_listens(int error) {
+    return error == ENOENT || error == ECONNREFUSED || error == EAGAIN || error == EINTR;
 }
 
 bool es_channel_there(const struct es_channel *channel) {

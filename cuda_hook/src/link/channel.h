@@ -15,8 +15,12 @@ struct es_channel {
     struct stat identity;
 };
 
-/* Connects; false when nobody listens. */
+/* Connects; false when it cannot, with errno. */
 bool es_channel_open(struct es_channel *channel, const char *path);
+
+/* Does that errno say that nobody listens, or not yet? Any other one is of this process: it has no descriptor left, or
+ * may not (a filter of system calls, a user who may not enter the folder). */
+bool es_channel_nobody_listens(int error);
 
 /* Is the descriptor still the socket that was opened? */
 bool es_channel_there(const struct es_channel *channel);

@@ -25,6 +25,8 @@ enum {
 
 static struct es_channel greeted = {.fd = -1}; /* HELLO was said over it, and is not answered yet */
 static bool trying;                            /* atomic: one thread at a time tries to join again */
+static int barred; /* atomic: why no manager could be connected to, be there one or not; 0: there was none */
+static bool barred_told ES_UNDER(es_state_lock);
 
 /* Takes the WELCOME's pages and terms; the mode changes to ES_JOINED. */
 static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FDS]) {
@@ -71,8 +73,11 @@ static bool greet(void) {
         es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_folder(), SOCKET_PATH_BYTES);
         return false;
     }
-    if (!es_channel_open(&greeted, path))
+    if (!es_channel_open(&greeted, path)) {
+        __atomic_store_n(&barred, es_channel_nobody_listens(errno) ? 0 : errno, __ATOMIC_RELAXED);
         return false;
+    }
+    __atomic_store_n(&barred, 0, __ATOMIC_RELAXED);
     if (es_greet_begin(&greeted, ES_ACCELERATOR_GPU))
         return true;
     es_channel_close(&greeted);
@@ -94,7 +99,11 @@ static bool try_to_join(int patience_ms) {
 }
 
 static void begin(void) {
+    errno = 0;
     if (!es_allocation_exists()) {
+        if (errno == EACCES)
+            es_alarm("this user may not enter %s: if an allocation is there, this process runs outside of its share",
+                     es_setting_folder());
         es_log("there is no %s: this process has no allocation, the hook stays out of its way", es_setting_folder());
         __atomic_store_n(&es_link.mode, ES_OUT, __ATOMIC_RELEASE);
         return;
@@ -131,7 +140,8 @@ void es_join_anew(void) {
 }
 
 uint64_t es_join_again(void) {
-    bool joined = false;
+    bool joined = false, over;
+    int error;
 
     es_locks_hold();
     if (es_now_ns() >= __atomic_load_n(&es_link.absence.next_try_ns, __ATOMIC_RELAXED) &&
@@ -145,8 +155,15 @@ uint64_t es_join_again(void) {
     }
     es_locks_drop();
     es_lock_take(&es_state_lock);
-    if (!joined && es_mode_now() == ES_AWAY && es_absence_over(&es_link.absence, es_now_ns(), es_link_grace_ns()) &&
-        es_link.config.failure_policy == ES_FAIL_OPEN) {
+    over = !joined && es_mode_now() == ES_AWAY && es_absence_over(&es_link.absence, es_now_ns(), es_link_grace_ns());
+    error = __atomic_load_n(&barred, __ATOMIC_RELAXED);
+    if (over && error != 0 && !barred_told) {
+        barred_told = true;
+        es_alarm("this process cannot connect to a manager at %s (error %d), be there one or not: without it %s",
+                 es_setting_folder(), error,
+                 es_link.config.failure_policy == ES_FAIL_OPEN ? "it runs outside of its share" : "its launches wait");
+    }
+    if (over && es_link.config.failure_policy == ES_FAIL_OPEN) {
         __atomic_store_n(&es_link_word, &es_word_open, __ATOMIC_RELEASE);
         __atomic_store_n(&es_link.mode, ES_UNSHARED, __ATOMIC_RELEASE);
         es_log("no manager for %u ms: running on unshared until it is back", es_link.config.grace_ms);
