@@ -236,6 +236,21 @@ def test_a_complaint_is_heard_and_ends_or_holds_up_nobody(manners: Path, stage: 
     assert (tmp_path / "data").read_text() == ""
 
 
+def test_where_no_thread_can_be_made_a_slice_is_given_back_with_the_next_launch(
+    manners: Path, stage: Stage, manager: ScriptedManager
+) -> None:
+    with Running(manners, "no_threads", environment=stage.environment()) as running:
+        manager.hears(wire.Request)
+        number = manager.grant_until(running.speaks)
+        running.says("waiting")
+        manager.revoke()
+        running.go_on()
+        manager.hears_release(number)
+        manager.serve(contended=True)
+        running.ends()
+    assert f"cannot start the thread that gives slices back (error {errno.EAGAIN})" in stage.hook_log()
+
+
 def test_one_that_may_not_connect_says_so_once(manners: Path, stage: Stage) -> None:
     with ScriptedManager(stage.directory, config="grace-ms=100\n"):
         ran = run(manners, "no_sockets", stage.environment(EDGESHARE_HOOK_LOG=""))

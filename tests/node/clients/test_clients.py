@@ -1,5 +1,6 @@
 """Slices that clients get, and what they see and tell of each other."""
 
+import fcntl
 import mmap
 import os
 import socket
@@ -67,6 +68,25 @@ def test_a_page_is_not_the_clients_to_write(testbed: Testbed, two: tuple[str, st
     for fd in fds:
         os.close(fd)
     client.close()
+
+
+@pytest.mark.parametrize("page", range(3), ids=["gate", "hints", "siblings"])
+def test_no_page_is_cut_off_under_who_reads_it(testbed: Testbed, two: tuple[str, str], page: int) -> None:
+    """Who read what lies beyond a file's end would be ended by a signal (mmap(2), SIGBUS)."""
+    with WireClient(testbed.folder("one") / "hook.sock") as client:
+        client.send(wire.Hello(wire.VERSION, wire.VERSION, wire.Accelerator.GPU))
+        _, fds, _, _ = socket.recv_fds(client.socket, wire.RECORD_BYTES_MAX, 3)
+        again = os.open(f"/proc/self/fd/{fds[page]}", os.O_RDWR)
+        for fd in (fds[page], again):
+            for size_bytes in (0, 1, 1 << 20):
+                with pytest.raises(PermissionError):
+                    os.ftruncate(fd, size_bytes)
+            with pytest.raises(PermissionError):
+                fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+        with pytest.raises(PermissionError):
+            os.truncate(f"/proc/self/fd/{fds[page]}", 0)
+        for fd in (*fds, again):
+            os.close(fd)
 
 
 def test_the_clients_of_an_allocation_see_which_of_them_work(testbed: Testbed, two: tuple[str, str]) -> None:

@@ -77,6 +77,24 @@ void no_sockets(void) {
     work();
 }
 
+/* No thread can be made: RLIMIT_NPROC, a control group's pids.max. */
+void no_threads(void) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
+    MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    start();
+    work();
+    wait_for_word("waiting");
+    work();
+}
+
 /* The folder of the allocation is one that it may not enter. */
 void shut_out(void) {
     MUST(setgid(65534) == 0 && setuid(65534) == 0);
