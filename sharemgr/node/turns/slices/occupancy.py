@@ -44,7 +44,7 @@ class Occupancy:
         charged = self.ending or self.occupant
         if charged is not None:
             charged.charged_ns += elapsed_ns
-            if elapsed_ns >= STOOD_STILL_NS and not charged.exclusive:
+            if elapsed_ns >= STOOD_STILL_NS:
                 if self.occupant is not None:
                     # Nor is what it used before that one's end was heard of.
                     self.occupant.before = None
