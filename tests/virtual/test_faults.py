@@ -138,15 +138,17 @@ def test_the_other_runs_on_while_one_is_stopped(world: World) -> None:
     assert report.of("executed_ns", "c0") == 0
 
 
-def trio(programs: tuple[Program, ...], settle_ms: int, *faults: Fault) -> Case:
-    """Three clients, measured for three seconds."""
-    clients = tuple(Client(program=each, percent=percent) for each, percent in zip(programs, (50, 30, 20), strict=True))
+def trio(programs: tuple[Program, ...], settle_ms: int, *faults: Fault, latency: bool = False) -> Case:
+    """Three clients, measured for three seconds, of which the second one may be of the latency class."""
+    percents = zip(programs, (50, 30, 20), (False, latency, False), strict=True)
+    clients = tuple(Client(program=each, percent=percent, latency=first) for each, percent, first in percents)
     return Case(clients=clients, settle_ms=settle_ms, measure_ms=3000, faults=faults)
 
 
-def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault) -> None:
+def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault, latency: bool = False) -> None:
     """A second after it goes on all have the shares that they have without it, and nobody is accused of anything."""
-    report, rest = world.run(trio(programs, 60_000, fault)), world.run(trio(programs, 1000))
+    report = world.run(trio(programs, 60_000, fault, latency=latency))
+    rest = world.run(trio(programs, 1000, latency=latency))
     told = report.case.line()
     for name in report.case.names:
         assert report.share_percent(name) == pytest.approx(rest.share_percent(name), abs=1.5), told
@@ -157,11 +159,11 @@ def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault
 @pytest.mark.parametrize("programs", STANDING_STILL.values(), ids=STANDING_STILL)
 def test_nobody_pays_for_a_manager_that_stood_still(world: World, programs: tuple[Program, ...]) -> None:
     """Whoever has the device keeps it meanwhile, and cannot be called back."""
-    point = world.run(trio(programs, 0)).points_of["manager"] // 2
-    for before in (0, 13, 22, 59):
-        assert_nobody_paid(
-            world, programs, Fault(action="stop", process="manager", at_point=point - before, for_ms=STILL_MS)
-        )
+    for latency in (False, True):
+        point = world.run(trio(programs, 0, latency=latency)).points_of["manager"] // 2
+        for before in (0, 13, 22, 59):
+            fault = Fault(action="stop", process="manager", at_point=point - before, for_ms=STILL_MS)
+            assert_nobody_paid(world, programs, fault, latency)
 
 
 @pytest.mark.parametrize("programs", STANDING_STILL.values(), ids=STANDING_STILL)

@@ -76,7 +76,7 @@ from sharemgr.node.turns.beside.measurement import DEAR_NS, Beside, had_more_by_
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.hand_overs import TURN
 from sharemgr.node.turns.policy import fade
-from sharemgr.node.turns.settings import Settings
+from sharemgr.node.turns.settings import STOOD_STILL_NS, Settings
 
 AHEAD = 1e15
 """Puts those that are ahead behind those that are not: more than any deadline, (L + M)/e."""
@@ -190,7 +190,7 @@ class Gates:
             cap([gate for gate in self.gates if gate.active], self._rule.most_lag_ns, self.longest_ns)
             # What runs and is nobody's yet keeps the device busy, too.
             self._busy_ns += busy_ns + self._open_ns - before_ns
-            if self._alone is not None and not self._drains:
+            if self._alone is not None and not self._drains and elapsed_ns < STOOD_STILL_NS:
                 # All others are kept out for as long as it is in: what it queued may never end, or be a lie.
                 self._alone.standing.budget_ns += self._alone.used_ns - elapsed_ns
 
