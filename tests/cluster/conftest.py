@@ -25,7 +25,9 @@ from tests.kit.onenode.installed.workload import EXAMPLE, SHARES  # noqa: E402
 from tests.kit.onenode.layout import KUBELET_ROOT, NODE_NAME, default_layout  # noqa: E402
 from tests.kit.onenode.node import Node  # noqa: E402
 from tests.kit.onenode.pods.executed import wait_until_executing  # noqa: E402
+from tests.kit.onenode.pods.given import shares  # noqa: E402
 from tests.kit.onenode.pods.pods import WAIT, Pods  # noqa: E402
+from tests.kit.processes.waiting import until  # noqa: E402
 from tests.kit.programs.binaries import KUBELETS, KUBERNETES, Module  # noqa: E402
 
 ON_NODE = (f"node/{NODE_NAME}", WAIT)
@@ -118,6 +120,9 @@ def parts(node: Node, edgeshare: Machine) -> Parts:
 @pytest.fixture(scope="module")
 def example(node: Node, edgeshare: Machine) -> Iterator[None]:
     """The pods of the example, running."""
+    # Units of a pod that is over are another's once the driver was seen to have freed what its processes had: beside
+    # some that are not, the example has not room on one GPU.
+    until(lambda: shares() == [], "nothing is left of the pods before")
     node.kubectl("apply", "-f", str(EXAMPLE))
     wait_until_executing(edgeshare, *SHARES)
     node.kubectl("wait", "--for=condition=Ready", WAIT, "-f", str(EXAMPLE))

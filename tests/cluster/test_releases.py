@@ -36,9 +36,9 @@ def shipped(node: Node) -> Iterator[None]:
 
 
 def pod_names(node: Node) -> list[str]:
-    """Of the release's pods on the node, those that do not end."""
+    """The release's pods on the node, those that end among them: a watch tells of them, too."""
     found = json.loads(node.kubectl("get", *PODS, "--output=json"))["items"]
-    return [each["metadata"]["name"] for each in found if "deletionTimestamp" not in each["metadata"]]
+    return [each["metadata"]["name"] for each in found]
 
 
 def replaced(node: Node, change: Callable[[], object]) -> list[str]:
@@ -58,8 +58,8 @@ def replaced(node: Node, change: Callable[[], object]) -> list[str]:
         change()
         until_ready(node, GPUS)
         until(lambda: f"{before} ends" in told and len(told) > 2, "the watch tells of the new pod")
+    until(lambda: before not in pod_names(node), "the old pod has gone")
     (after,) = pod_names(node)
-    assert after != before
     return [each.replace(before, "old").replace(after, "new") for each in told]
 
 
