@@ -2,12 +2,14 @@
 
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from cuda_hook import wire
 from edgeshare.v1.allocations_pb2 import Allocation
 from simgpu.create import create
 from simgpu.environment import variables
@@ -56,6 +58,33 @@ def test_what_a_killed_process_had_can_be_had_again(testbed: Testbed, programs: 
         )
     )
     assert other.do(f"plain {size}") == SUCCESS
+
+
+LOOKS_ONCE = """
+import sys
+from edgeshare.cli import main
+from sharemgr.node.machine import observer
+observer.INTERVAL_S = 3600.0
+sys.argv[0] = "edgeshare"
+main()
+"""
+
+
+def test_what_a_process_had_that_has_just_ended_is_looked_for_between_two_looks(testbed: Testbed) -> None:
+    """The next pod may be there sooner than the next look, and would get units of another GPU, or none."""
+    testbed.manager(command=(sys.executable, "-c", LOOKS_ONCE))
+    with testbed.calls() as calls:
+        held = calls.hold(
+            Allocation(id="one", device_ids=testbed.uuids[:1], request_percent=50), wait_for_manager=False
+        )
+        next(held)
+        client = testbed.join("one")
+        answer = client.ask(wire.Reserve(1, MIB, 0, wire.MemoryKind.PLAIN))
+        assert isinstance(answer, wire.Reserved)
+        assert answer.granted
+        client.close()
+        testbed.until(lambda status: not share(status, "one").clients)
+        held.close()
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""Which allocations have answers that wait for the driver: what it says of their processes is asked for at once, and
-again soon after, not only each second."""
+"""Which allocations have answers that wait for the driver, or processes that have just ended: what it says of their
+processes is asked for at once, and again soon after, not only each second."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from time import monotonic_ns
 
 from sharemgr.node.clients.dying import Listed
 from sharemgr.node.clients.server import AllocationServer
@@ -14,13 +15,14 @@ class Glances:
     def __init__(self, servers: Mapping[str, AllocationServer]) -> None:
         """``servers`` are those of all allocations, by id, as they come and go."""
         self.wanted = asyncio.Event()
-        """Set while there is an answer that waits."""
+        """Set while there is such an allocation."""
         self._servers = servers
         self._ids: set[str] = set()
         self._begun: set[str] = set()
+        self._began_at_ns = 0
 
     def want(self, allocation_id: str) -> None:
-        """An answer of this allocation waits."""
+        """An answer of this allocation waits, or a process of it has ended."""
         self._ids.add(allocation_id)
         self.wanted.set()
 
@@ -30,6 +32,7 @@ class Glances:
         for server in waiting.values():
             server.terms.memory.look()
         self._begun = set(waiting)
+        self._began_at_ns = monotonic_ns()
         return sorted({device_id for server in waiting.values() for device_id in server.terms.device_ids})
 
     def deliver(self, told: Listed) -> None:
@@ -37,7 +40,7 @@ class Glances:
         for allocation_id, server in self._waiting().items():
             # One that came since waits for the next one.
             if allocation_id in self._begun:
-                server.glance(told)
+                server.glance(self._began_at_ns, told)
         self._waiting()
 
     def _waiting(self) -> dict[str, AllocationServer]:

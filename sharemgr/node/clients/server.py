@@ -9,6 +9,7 @@ from time import monotonic_ns
 from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import HOOK_SOCKET
+from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.clients.client import HELLO_TIMEOUT_NS, Client
 from sharemgr.node.clients.dying import Dying, Listed, bytes_told
 from sharemgr.node.clients.folder import make_folder, remove_folder
@@ -24,6 +25,11 @@ from sharemgr.node.turns.demand import Use
 QUIET_LOOKS = 2
 """So many looks long nothing was told by one that is taken to tell of nothing: a driver's samples of what processes do
 are up to a second old (NVML API Reference, nvmlDeviceGetProcessUtilization), and pages tell at once."""
+
+
+FREED_SOON_NS = NS_PER_S
+"""So long after a process has ended it is looked more than once a second whether its memory is freed. What takes a
+driver longer is a kernel that does not end, or the process runs on without its connection."""
 
 
 class AllocationServer:
@@ -189,14 +195,21 @@ class AllocationServer:
         self._reconcile_clients(listed, again=False)
         self._reconcile_dying(observation.began_at_ns, listed)
 
-    def glance(self, told: Listed) -> None:
-        """Brings in line with what the driver says, soon after a look, what answers wait for."""
-        self._reconcile_clients(self._listed(told), again=True)
+    def glance(self, began_at_ns: int, told: Listed) -> None:
+        """Brings in line with what the driver says, soon after a look, what answers wait for, and what ended processes
+        had."""
+        listed = self._listed(told)
+        self._reconcile_clients(listed, again=True)
+        self._reconcile_dying(began_at_ns, listed)
 
     @property
     def waits(self) -> bool:
-        """Whether a client's answer waits for what the driver says."""
-        return any(client.memory.waits for client in self.clients.values())
+        """Whether a client's answer waits for what the driver says, or one has just ended: the device is not free for
+        the next pod before the driver was seen to have freed what that one had."""
+        soon_ns = monotonic_ns() - FREED_SOON_NS
+        return any(client.memory.waits for client in self.clients.values()) or any(
+            each.ended_at_ns > soon_ns for each in self._dying.values()
+        )
 
     def _listed(self, told: Listed) -> Listed:
         return {device_id: told[device_id] for device_id in self.terms.device_ids if device_id in told}
@@ -250,6 +263,7 @@ class AllocationServer:
         pid = client.peer.pid
         if self.terms.memory.leave(client_id):
             self._dying[client_id] = Dying(pid, process_start(pid), monotonic_ns())
+            self.terms.look_soon()
             for other in self.clients.values():
                 if other.peer.pid == pid and other.joined:
                     self.terms.memory.succeed(other.client_id, client_id)
