@@ -19,6 +19,7 @@ from edgeshare import detached
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
+from edgeshare.contract.units import NS_PER_S
 from edgeshare.http import web
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.interface import Inventory
@@ -36,13 +37,15 @@ from sharemgr.node.machine.store import Store
 from sharemgr.node.node import Node
 from sharemgr.node.service import serve_allocations, serve_status
 from sharemgr.node.sockets.loop import Loop
+from sharemgr.node.turns.settings import STOOD_STILL_NS
 
 logger = logging.getLogger(__name__)
 
 LOCK_FILE = "manager.lock"
 
-JUDGE_S = 1.0
-"""How often it is judged whether guarantees are met: as exact as the seconds that are counted have to be."""
+JUDGE_S = STOOD_STILL_NS / NS_PER_S / 2
+"""How often it is judged whether guarantees are met, and what each has had is charged, whatever clients do: twice
+before so much goes by at once that it is nobody's."""
 
 RESCAN_S = 5.0
 """How often a driver is looked for where there is none yet."""

@@ -138,17 +138,22 @@ def test_the_other_runs_on_while_one_is_stopped(world: World) -> None:
     assert report.of("executed_ns", "c0") == 0
 
 
-def trio(programs: tuple[Program, ...], settle_ms: int, *faults: Fault, latency: bool = False) -> Case:
-    """Three clients, measured for three seconds, of which the second one may be of the latency class."""
+def trio(
+    programs: tuple[Program, ...], settle_ms: int, *faults: Fault, latency: bool = False, limited: bool = False
+) -> Case:
+    """Three clients, measured for three seconds, of which the second one may be of the latency class, or all may have
+    no more than their requests."""
     percents = zip(programs, (50, 30, 20), (False, latency, False), strict=True)
-    clients = tuple(Client(program=each, percent=percent, latency=first) for each, percent, first in percents)
+    clients = tuple(
+        Client(program=each, percent=percent, latency=first, limit=percent if limited else 100)
+        for each, percent, first in percents
+    )
     return Case(clients=clients, settle_ms=settle_ms, measure_ms=3000, faults=faults)
 
 
-def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault, latency: bool = False) -> None:
+def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault, **terms: bool) -> None:
     """A second after it goes on all have the shares that they have without it, and nobody is accused of anything."""
-    report = world.run(trio(programs, 60_000, fault, latency=latency))
-    rest = world.run(trio(programs, 1000, latency=latency))
+    report, rest = world.run(trio(programs, 60_000, fault, **terms)), world.run(trio(programs, 1000, **terms))
     told = report.case.line()
     for name in report.case.names:
         assert report.share_percent(name) == pytest.approx(rest.share_percent(name), abs=1.5), told
@@ -159,11 +164,11 @@ def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault
 @pytest.mark.parametrize("programs", STANDING_STILL.values(), ids=STANDING_STILL)
 def test_nobody_pays_for_a_manager_that_stood_still(world: World, programs: tuple[Program, ...]) -> None:
     """Whoever has the device keeps it meanwhile, and cannot be called back."""
-    for latency in (False, True):
-        point = world.run(trio(programs, 0, latency=latency)).points_of["manager"] // 2
+    for terms in ({}, {"latency": True}, {"limited": True}):
+        point = world.run(trio(programs, 0, **terms)).points_of["manager"] // 2
         for before in (0, 13, 22, 59):
             fault = Fault(action="stop", process="manager", at_point=point - before, for_ms=STILL_MS)
-            assert_nobody_paid(world, programs, fault, latency)
+            assert_nobody_paid(world, programs, fault, **terms)
 
 
 @pytest.mark.parametrize("programs", STANDING_STILL.values(), ids=STANDING_STILL)

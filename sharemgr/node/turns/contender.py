@@ -61,6 +61,7 @@ class Contender(Standing):
         "phase",
         "rests",
         "revoked_ns",
+        "stood_still_ns",
         "timer_ns",
         "told_cap_ns",
         "told_tells",
@@ -92,6 +93,7 @@ class Contender(Standing):
         self.rests = False  # they say that a launch waits, and nothing else, and said so before
         self.charged_ns = 0  # held time that it was charged for since the grant, …
         self.beside_ns = 0  # … in which others may have run whose drains were given up
+        self.stood_still_ns = 0  # for so long the manager did since the grant: what was used then is of no limit
         self.handed_over = False  # before that grant the device was another's, …
         self.before: Contender | None = None  # … which had not drained yet
         self.owes_ns = 0  # for a turn that ended early for it, once it has had its own
@@ -137,6 +139,7 @@ class Contender(Standing):
         self.paid_ns = self.paid_ns + paid_ns if runs_on else 0
         self.granted_ns = begin_ns
         self.beside_ns = 0
+        self.stood_still_ns = self.stood_still_ns if runs_on else 0
         self.gpu_ns = self.charged_ns = 0
         self.grants += 1
         self.open(number, now_ns)
@@ -230,7 +233,9 @@ class Contender(Standing):
         if gpu_ns > 0:
             self.gpu_ns += granted_gpu_ns
             self.unheard_ns -= unheard_ns
-            self.charge_limit(gpu_ns)
+            nobodys_ns = min(gpu_ns, self.stood_still_ns)
+            self.stood_still_ns -= nobodys_ns
+            self.charge_limit(gpu_ns - nobodys_ns)
             self.window.add_gpu(client.reported_ns, now_ns, gpu_ns)
         client.reported_ns = now_ns
         paid_ns = min(unheard_ns, self.paid_ns)

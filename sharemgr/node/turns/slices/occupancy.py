@@ -44,11 +44,15 @@ class Occupancy:
         charged = self.ending or self.occupant
         if charged is not None:
             charged.charged_ns += elapsed_ns
-            if elapsed_ns >= STOOD_STILL_NS:
-                if self.occupant is not None:
-                    # Nor is what it used before that one's end was heard of.
-                    self.occupant.before = None
-                return
+        if elapsed_ns >= STOOD_STILL_NS:
+            if self.ending is not None:
+                self.ending.stood_still_ns += elapsed_ns
+            if self.occupant is not None:
+                self.occupant.stood_still_ns += elapsed_ns
+                # Nor is what it used before that one's end was heard of.
+                self.occupant.before = None
+            return
+        if charged is not None:
             self._field.competition.charge(charged, elapsed_ns, not self.overruns.run_beside(charged))
         self.overruns.charge(charged, elapsed_ns)
 

@@ -6,7 +6,7 @@ from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.account import Account, State
 from sharemgr.node.turns.commands import Grant, Prolong, Revoke
-from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.settings import STOOD_STILL_NS, Settings, Share
 from tests.kit.arbiter.device import device
 
 SETTINGS = Settings()
@@ -50,6 +50,18 @@ def test_claiming_more_than_was_held_throttles_nobody_for_longer_than_holding_di
     arbiter.release("a", 1, 1, 3600 * S, True, 6 * MS)
     assert arbiter.account("a", 6 * MS).throttled
     assert arbiter.deadline_ns() == 60 * MS - SETTINGS.limit_burst_ns
+
+
+@pytest.mark.parametrize(("looked", "throttled"), [(False, False), (True, True)])
+def test_a_limit_counts_nothing_that_was_used_while_the_manager_stood_still(looked: bool, throttled: bool) -> None:
+    """It could call nobody back. What one keeps from it, as it looks each second, counts."""
+    arbiter = device(a=Share(50, 50))
+    arbiter.request("a", 1, 0)
+    end_ns = 10 * STOOD_STILL_NS
+    for now_ns in range(S, end_ns, S) if looked else ():
+        arbiter.account("a", now_ns)
+    arbiter.release("a", 1, 1, end_ns, True, end_ns)
+    assert arbiter.account("a", end_ns).throttled is throttled
 
 
 def test_a_lie_about_gpu_time_does_not_change_the_share() -> None:

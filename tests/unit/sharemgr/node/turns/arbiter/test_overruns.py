@@ -6,7 +6,7 @@ from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.demand import Use
-from sharemgr.node.turns.settings import Share
+from sharemgr.node.turns.settings import STOOD_STILL_NS, Share
 from sharemgr.node.turns.slices.overruns import RUNS_ON_NS
 from tests.kit.arbiter.device import device
 
@@ -121,3 +121,21 @@ def test_nothing_is_taken_off_where_nobody_ran_on() -> None:
     arbiter.tick(drains_ns)
     arbiter.release("other", 1, 1, 0, True, drains_ns)
     assert held_ns(arbiter, "other") == drains_ns
+
+
+@pytest.mark.parametrize("looked", [False, True])
+def test_one_that_runs_on_owes_nothing_for_a_manager_that_stood_still(looked: bool) -> None:
+    """Be somebody else there to have the device or not."""
+    arbiter = device(one=50, other=50)
+    arbiter.request("one", 1, 0)
+    arbiter.request("other", 1, 0)
+    while not arbiter.account("one", arbiter.deadline_ns() or 0).overlapping:
+        arbiter.tick(arbiter.deadline_ns() or 0)
+    now_ns = 1000 * MS
+    arbiter.release("other", 1, 2, 0, False, now_ns)
+    before_ns = held_ns(arbiter, "one")
+    end_ns = now_ns + STOOD_STILL_NS
+    if looked:
+        arbiter.account("one", end_ns - 1000 * MS)
+    arbiter.account("one", end_ns)
+    assert (held_ns(arbiter, "one") > before_ns) is looked
