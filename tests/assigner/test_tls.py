@@ -19,6 +19,7 @@ from sharemgr.cluster.server.certificates import Certificates, tls_context
 from sharemgr.cluster.server.serving import Server
 from tests.kit.apiserver.certificates import Authority
 from tests.kit.assigner.connection import Connection
+from tests.kit.processes.waiting import until_true
 
 SCHEDULER = "system:kube-scheduler"
 ANSWER = (200, '"1"')
@@ -183,12 +184,8 @@ async def test_a_secret_that_cannot_be_used_changes_nothing_and_is_logged(
 
 
 async def logged(caplog: pytest.LogCaptureFixture, text: str) -> str:
-    async with asyncio.timeout(SAFETY_S):
-        while True:
-            for record in caplog.records:
-                if text in record.getMessage():
-                    return record.getMessage()
-            await asyncio.sleep(0.02)
+    await until_true(lambda: any(text in each for each in caplog.messages))
+    return next(each for each in caplog.messages if text in each)
 
 
 def test_what_is_missing_is_named(secret: Secret, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Nodes for the tests of this folder."""
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -11,6 +10,7 @@ import pytest
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.apiserver.serving import serving
 from tests.kit.kubelet.node_under_test import Node, node_at
+from tests.kit.processes.waiting import until_true
 
 
 @pytest.fixture
@@ -45,20 +45,11 @@ def api(root: Path) -> Iterator[ApiServer]:
         yield server
 
 
-KNOWN_S = 30
-"""A safety limit: the pods are listed in milliseconds."""
-LOOK_S = 0.02
-
-
 @pytest.fixture
 async def in_cluster(node: Node, api: ApiServer) -> Node:
     """``ready``, with the API server, whose pods the plugin knows."""
     await node.start_manager()
     await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
     await node.kubelet.until(healthy=200)
-    async with asyncio.timeout(KNOWN_S):
-        while True:
-            if api.all_told():
-                return node
-            # What a watch was told is counted in a thread of the server, which tells nobody.
-            await asyncio.sleep(LOOK_S)
+    await until_true(api.all_told)
+    return node

@@ -12,7 +12,8 @@ from simgpu.native import LIBRARIES
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import FIRST, MEMORY_MIB, SECOND, UUIDS, Node
 from tests.kit.kubelet.pod import Pod
-from tests.kit.kubelet.wishes import assigned, put, until
+from tests.kit.kubelet.wishes import assigned, put
+from tests.kit.processes.waiting import until_true
 
 
 def status(api: ApiServer) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def status(api: ApiServer) -> dict[str, Any]:
 async def test_the_accelerator_node_tells_devices_and_allocations(in_cluster: Node, api: ApiServer) -> None:
     pod = assigned(api, Pod("trainer", {"main": 30}), SECOND, memory="2000")
     answer = (await in_cluster.kubelet.run(pod))["main"]
-    await until(lambda: status(api).get("allocationCount") == 1)
+    await until_true(lambda: status(api).get("allocationCount") == 1)
     assert [(each["id"], each["kind"], each["memoryMiB"], each["healthy"]) for each in status(api)["devices"]] == [
         (uuid, "gpu", MEMORY_MIB, True) for uuid in UUIDS
     ]
@@ -43,7 +44,7 @@ async def test_the_accelerator_node_tells_devices_and_allocations(in_cluster: No
     await asyncio.sleep(2)  # what it wrote was told back to it, and led to another look
     before = datetime.now(UTC).replace(microsecond=0)
     in_cluster.machine.inject_xid(UUIDS.index(FIRST), 62)
-    await until(lambda: status(api)["healthyCount"] == 1)
+    await until_true(lambda: status(api)["healthyCount"] == 1)
     devices = {each["id"]: each for each in status(api)["devices"]}
     ill = {key: devices[FIRST].get(key) for key in ("reason", "cause", "source")}
     assert ill == {"reason": "Xid", "cause": "XID 62", "source": "driver-event"}
@@ -51,13 +52,13 @@ async def test_the_accelerator_node_tells_devices_and_allocations(in_cluster: No
     assert not {"reason", "cause", "source", "since"} & devices[SECOND].keys()
     in_cluster.kubelet.end(pod)
     api.end_pod("trainer")
-    await until(lambda: status(api)["allocationCount"] == 0)
+    await until_true(lambda: status(api)["allocationCount"] == 0)
 
 
 async def test_an_allocation_is_shown_until_the_manager_has_let_it_go(in_cluster: Node, api: ApiServer) -> None:
     pod = put(api, Pod("trainer", {"main": 30}))
     await in_cluster.kubelet.run(pod)
-    await until(lambda: status(api).get("allocationCount") == 1)
+    await until_true(lambda: status(api).get("allocationCount") == 1)
     await in_cluster.stop_manager()
     in_cluster.kubelet.end(pod)
     api.end_pod("trainer")
@@ -65,7 +66,7 @@ async def test_an_allocation_is_shown_until_the_manager_has_let_it_go(in_cluster
     await asyncio.sleep(2)  # more than it takes to write
     assert status(api)["allocationCount"] == 1
     await in_cluster.start_manager()
-    await until(lambda: status(api)["allocationCount"] == 0)
+    await until_true(lambda: status(api)["allocationCount"] == 0)
 
 
 async def test_an_allocation_is_shown_while_its_pod_is_gone_but_a_process_of_it_runs(
@@ -78,7 +79,7 @@ async def test_an_allocation_is_shown_while_its_pod_is_gone_but_a_process_of_it_
     command = ["env", *(f"{key}={value}" for key, value in (variables(in_cluster.machine_dir, {}) | settings).items())]
     burn = await asyncio.create_subprocess_exec(*command, str(LIBRARIES.parent / "bin/burn"), "--seconds", "60")
     try:
-        await until(lambda: in_cluster.machine.executed_ns(0))
+        await until_true(lambda: in_cluster.machine.executed_ns(0))
         in_cluster.kubelet.end(pod)
         api.end_pod("trainer")
         await asyncio.sleep(2)  # several comparisons, and time to write
@@ -87,24 +88,24 @@ async def test_an_allocation_is_shown_while_its_pod_is_gone_but_a_process_of_it_
     finally:
         burn.kill()
         await burn.wait()
-    await until(lambda: status(api)["allocationCount"] == 0)
+    await until_true(lambda: status(api)["allocationCount"] == 0)
     await in_cluster.until_allocations_are()
 
 
 async def test_an_accelerator_node_that_others_changed_or_deleted_is_written_again(
     in_cluster: Node, api: ApiServer
 ) -> None:
-    await until(lambda: status(api))
+    await until_true(lambda: status(api))
     before = json.dumps(status(api))
     forged = json.loads(json.dumps(api.accelerator_nodes["n1"]))
     forged["status"]["devices"][0]["healthy"] = False
     api.accelerator_nodes["n1"] = forged
     api.tell(ACCELERATOR_NODES, "MODIFIED", forged)
-    await until(lambda: json.dumps(status(api)) == before)
+    await until_true(lambda: json.dumps(status(api)) == before)
     gone = api.accelerator_nodes.pop("n1")
     api.nodes["n1"]["metadata"]["uid"] = "uid-of-another"
     api.tell(ACCELERATOR_NODES, "DELETED", gone)
-    await until(lambda: json.dumps(status(api)) == before)
+    await until_true(lambda: json.dumps(status(api)) == before)
     assert api.accelerator_nodes["n1"]["metadata"]["ownerReferences"][0]["uid"] == "uid-of-another"
     applies = api.applies
     await asyncio.sleep(2)  # without a change there is no write

@@ -10,7 +10,8 @@ import pytest
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import FIRST, SECOND, UUIDS, Node
 from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
-from tests.kit.kubelet.wishes import assigned, device_of, put, until
+from tests.kit.kubelet.wishes import assigned, device_of, put
+from tests.kit.processes.waiting import until_true
 
 
 async def test_equal_pods_get_each_its_own_gpu(in_cluster: Node, api: ApiServer) -> None:
@@ -35,7 +36,7 @@ async def test_pods_that_were_bound_before_the_plugin_started_are_known_however_
     await node.start_manager()
     await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
     await node.kubelet.until(healthy=200)
-    await until(api.all_told)
+    await until_true(api.all_told)
     assert api.pages == [len(others), len(pods)]
     assert [await device_of(node, pod) for pod in pods] == [{gpu} for gpu in gpus]
     # Of none it had to ask.
@@ -60,7 +61,7 @@ async def test_what_a_pod_is_assigned_is_not_given_to_one_that_packs_by_itself(
     in_cluster: Node, api: ApiServer
 ) -> None:
     later = assigned(api, Pod("later", {"main": 60}), FIRST)
-    await until(api.all_told)
+    await until_true(api.all_told)
     assert await device_of(in_cluster, put(api, Pod("free", {"main": 30}))) == {FIRST}
     assert await device_of(in_cluster, put(api, Pod("freer", {"main": 30}))) == {SECOND}
     assert await device_of(in_cluster, put(api, Pod("fill", {"main": 70}))) == {SECOND}
@@ -71,7 +72,7 @@ async def test_what_a_pod_is_assigned_is_not_given_to_one_that_packs_by_itself(
 
 async def test_memory_that_a_pod_is_assigned_is_kept_for_it_too(in_cluster: Node, api: ApiServer) -> None:
     later = assigned(api, Pod("later", {"main": 10}), FIRST, memory="15000")
-    await until(api.all_told)
+    await until_true(api.all_told)
     assert await device_of(in_cluster, put(api, Pod("free", {"main": 10}), "2000")) == {SECOND}
     assert await device_of(in_cluster, later) == {FIRST}
 
@@ -173,7 +174,7 @@ async def test_of_a_pod_the_watch_may_tell_after_another_that_the_kubelet_does_n
 ) -> None:
     await in_cluster.kubelet.run(put(api, Pod("whole", {"main": 100})))
     assigned(api, Pod("bound-first", {"main": 100}), FIRST)
-    await until(api.all_told)
+    await until_true(api.all_told)
     api.hold_back(True)
     one = assigned(api, Pod("one", {"main": 100}), SECOND)
     assert await device_of(in_cluster, one) == {SECOND}
@@ -218,7 +219,7 @@ async def test_an_edited_assignment_changes_nothing_and_is_said_once(in_cluster:
     pod = assigned(api, Pod("trainer", {"main": 30}), SECOND)
     await in_cluster.kubelet.admit(put(api, Pod("other", {"main": 30})))
     assigned(api, pod, FIRST)
-    await until(lambda: api.events)
+    await until_true(lambda: api.events)
     answer = (await in_cluster.kubelet.run(pod))["main"]
     assert answer.envs["NVIDIA_VISIBLE_DEVICES"] == SECOND
     (event,) = api.events
@@ -230,7 +231,7 @@ async def test_an_edited_assignment_changes_nothing_and_is_said_once(in_cluster:
 async def test_without_a_cluster_part_the_plugin_writes_what_it_chose(in_cluster: Node, api: ApiServer) -> None:
     pod = put(api, Pod("staged", {"main": 30, "side": 40, "plain": 0}, init={"fetch": 50}))
     await in_cluster.kubelet.run(pod)
-    await until(lambda: "edge/gpu-assignment" in api.pods["team", "staged"]["metadata"]["annotations"])
+    await until_true(lambda: "edge/gpu-assignment" in api.pods["team", "staged"]["metadata"]["annotations"])
     text = api.pods["team", "staged"]["metadata"]["annotations"]["edge/gpu-assignment"]
     found = json.loads(text)
     # Compact, and each container's.
@@ -249,7 +250,7 @@ async def test_an_assignment_that_cannot_be_written_holds_up_nobody(in_cluster: 
     api.no_annotations = False
     # Any change is an occasion to try again.
     await in_cluster.kubelet.run(put(api, Pod("last", {"main": 30})))
-    await until(lambda: all(pod["metadata"]["annotations"] for pod in api.pods.values()))
+    await until_true(lambda: all(pod["metadata"]["annotations"] for pod in api.pods.values()))
 
 
 async def test_a_storm_of_equal_pods_over_restarts_puts_none_on_another_gpu_than_its_own(

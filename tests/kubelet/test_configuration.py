@@ -1,6 +1,5 @@
 """The configuration changes while pods run, and what is wrong with it is said."""
 
-import asyncio
 import signal
 from typing import Any
 
@@ -8,8 +7,8 @@ from simgpu.create import create, destroy
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node
 from tests.kit.kubelet.pod import Pod
+from tests.kit.processes.waiting import until_true
 
-SAFETY_S = 30
 FIRST, SECOND = UUIDS
 SMALL = {"configs": {"small": {"exclude": [{"index": 1}]}}}
 """A config that leaves the second GPU out."""
@@ -32,9 +31,7 @@ def events(api: ApiServer, reason: str) -> list[str]:
 
 
 async def until_events(api: ApiServer, reason: str, count: int = 1) -> list[str]:
-    async with asyncio.timeout(SAFETY_S):
-        while len(events(api, reason)) < count:  # noqa: ASYNC110 - an API server of threads tells of no change
-            await asyncio.sleep(0.05)
+    await until_true(lambda: len(events(api, reason)) >= count)
     return events(api, reason)
 
 

@@ -16,7 +16,8 @@ from simgpu.native import LIBRARIES
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node
 from tests.kit.kubelet.pod import AdmissionError, Pod
-from tests.kit.kubelet.wishes import put, until
+from tests.kit.kubelet.wishes import put
+from tests.kit.processes.waiting import until_true
 
 SAFETY_S = 60
 
@@ -35,7 +36,7 @@ async def client(node: Node, answer: kubelet_api.ContainerAllocateResponse) -> A
     command = ["env", *(f"{key}={value}" for key, value in (variables(node.machine_dir, {}) | settings).items())]
     burn = await asyncio.create_subprocess_exec(*command, str(LIBRARIES.parent / "bin/burn"), "--seconds", "600")
     try:
-        await until(lambda: node.machine.executed_ns(0) or node.machine.executed_ns(1))
+        await until_true(lambda: node.machine.executed_ns(0) or node.machine.executed_ns(1))
         yield
     finally:
         burn.kill()

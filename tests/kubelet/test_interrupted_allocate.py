@@ -15,6 +15,7 @@ from edgeshare.contract.names import GPU_ASSIGNMENT
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node, ended
 from tests.kit.kubelet.pod import AdmissionError, Pod
+from tests.kit.processes.waiting import until_true
 
 SECOND = UUIDS[1]
 DYING = str(Path(__file__).parents[1] / "kit/kubelet/dying_plugin.py")
@@ -30,8 +31,6 @@ POINTS = {
 HAS_RECORD = "before the answer"
 LOOKS = 3
 """When the kubelet looks for a list so often, what hangs on all but the last one has been done."""
-
-SAFETY_S = 60
 
 
 def put(api: ApiServer, pod: Pod, gpu: str = "") -> Pod:
@@ -66,12 +65,6 @@ def records(node: Node) -> list[Path]:
     return list((node.state_dir / "deviceplugin").glob("*/record.json"))
 
 
-async def until_nothing_is_left(node: Node) -> None:
-    async with asyncio.timeout(SAFETY_S):
-        while left(node):  # noqa: ASYNC110 - a folder tells of no change
-            await asyncio.sleep(0.05)
-
-
 async def killed_while_it_allocates(node: Node, point: str, pod: Pod, **more: str) -> None:
     """Afterwards there is a plugin again, which the kubelet knows."""
     dying = await node.start_plugin(program=(DYING, *POINTS[point]), **more)
@@ -92,7 +85,7 @@ async def test_a_plugin_that_is_killed_in_an_allocate_leaves_nothing_once_its_po
     fail(api, pod)
     await node.start_plugin(**config(node), metrics_address="127.0.0.1:0")
     await node.kubelet.until(registrations=2, healthy=200)
-    await until_nothing_is_left(node)
+    await until_true(lambda: not left(node))
     assert "edgeshare_deviceplugin_live_allocations 0.0" in (await node.page("/metrics"))[1]
 
 
@@ -114,7 +107,7 @@ async def test_of_units_that_nobody_took_nothing_is_left_though_it_is_not_known_
     assert len(records(node)) == 1
     api.end_pod(waiting.name)
     fail(api, running)
-    await until_nothing_is_left(node)
+    await until_true(lambda: not left(node))
 
 
 async def test_a_pod_that_fails_after_its_allocate_leaves_nothing(in_cluster: Node, api: ApiServer) -> None:
@@ -124,7 +117,7 @@ async def test_a_pod_that_fails_after_its_allocate_leaves_nothing(in_cluster: No
     in_cluster.kubelet.end(pod)
     in_cluster.kubelet.look()
     fail(api, pod)
-    await until_nothing_is_left(in_cluster)
+    await until_true(lambda: not left(in_cluster))
 
 
 @pytest.mark.parametrize("known", ["assigned to it", "API server away", "pod of the kubelet's own"])
@@ -138,9 +131,7 @@ async def test_between_allocate_and_the_kubelets_list_an_allocation_stands(
     api.broken = known == "API server away"
     kubelet.may_take_in.clear()
     admitting = asyncio.create_task(kubelet.admit(pod))
-    async with asyncio.timeout(SAFETY_S):
-        while not records(in_cluster):  # noqa: ASYNC110 - a folder tells of no change
-            await asyncio.sleep(0.05)
+    await until_true(lambda: records(in_cluster))
     api.broken = False
     await kubelet.until_listed(LOOKS)
     kubelet.may_take_in.set()
@@ -156,9 +147,7 @@ async def test_with_no_api_server_an_allocation_stands_while_the_kubelet_takes_i
     kubelet.may_take_in.clear()
     pod = Pod("trainer", {"main": 30})
     admitting = asyncio.create_task(kubelet.admit(pod))
-    async with asyncio.timeout(SAFETY_S):
-        while not records(ready):  # noqa: ASYNC110 - a folder tells of no change
-            await asyncio.sleep(0.05)
+    await until_true(lambda: records(ready))
     await kubelet.until_listed(LOOKS)
     kubelet.may_take_in.set()
     await admitting

@@ -16,7 +16,8 @@ from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import MEMORY_MIB, UUIDS, Node
 from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
-from tests.kit.kubelet.wishes import put, until
+from tests.kit.kubelet.wishes import put
+from tests.kit.processes.waiting import until_true
 
 
 def preload_file(answer: kubelet_api.ContainerAllocateResponse) -> str:
@@ -127,7 +128,7 @@ async def test_no_pod_is_read_at_its_admission_while_the_watch_tells_of_it(in_cl
         await in_cluster.kubelet.admit(put(api, Pod(f"plain-{number}", {"main": 0})))
     await in_cluster.kubelet.run(put(api, Pod("one", {"main": 10})))
     two = put(api, Pod("two", {"main": 10}))
-    await until(api.all_told)
+    await until_true(api.all_told)
     reads = api.reads
     await in_cluster.kubelet.admit(two)
     assert api.reads == reads
@@ -211,7 +212,7 @@ async def test_a_kubelet_that_knows_no_pods_yet_ends_none(in_cluster: Node, api:
 
 async def test_the_node_says_how_much_memory_its_gpus_have(in_cluster: Node, api: ApiServer) -> None:
     total = {"edge/gpu-memory-mib": str(2 * MEMORY_MIB)}
-    await until(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
+    await until_true(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
     assert api.nodes["n1"]["status"]["capacity"] == {"cpu": "2", **total}
 
 
@@ -219,12 +220,12 @@ async def test_a_gpu_that_fails_is_an_event_of_the_node_and_its_memory_is_not_co
     in_cluster: Node, api: ApiServer
 ) -> None:
     in_cluster.machine.inject_xid(1, 62)
-    await until(lambda: api.events)
+    await until_true(lambda: api.events)
     (event,) = api.events
     assert (event["type"], event["reason"], event["involvedObject"]["name"]) == ("Warning", "GPUUnhealthy", "n1")
     assert event["message"].startswith(f"GPU {UUIDS[1]} is not healthy: XID 62")
     less = {"edge/gpu-memory-mib": str(MEMORY_MIB)}
-    await until(lambda: api.nodes["n1"]["status"]["allocatable"] == less)
+    await until_true(lambda: api.nodes["n1"]["status"]["allocatable"] == less)
     # A kubelet would make them the same again.
     assert api.nodes["n1"]["status"]["capacity"] == {"cpu": "2", **less}
 
@@ -245,14 +246,14 @@ async def test_the_node_is_patched_when_it_says_something_else_and_only_then(api
 
 async def test_a_node_object_that_was_made_anew_says_it_again(in_cluster: Node, api: ApiServer) -> None:
     total = {"edge/gpu-memory-mib": str(2 * MEMORY_MIB)}
-    await until(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
+    await until_true(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
     # It is a kubelet that starts which makes it, and a plugin may be quicker.
     del api.nodes["n1"]
     await in_cluster.kubelet.stop()
     await in_cluster.kubelet.start()
     await in_cluster.until_said("the API server has no node n1")
     api.nodes["n1"] = {"metadata": {"name": "n1"}, "status": {"capacity": {"cpu": "2"}}}
-    await until(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
+    await until_true(lambda: api.nodes["n1"]["status"].get("allocatable") == total)
 
 
 async def test_a_missing_node_is_said_and_asked_for_again(node: Node, api: ApiServer) -> None:

@@ -13,6 +13,7 @@ from tests.kit.kubelet.node_under_test import UUIDS, Node
 from tests.kit.kubelet.pod import Pod
 from tests.kit.kubelet.pod_resources import shuffled
 from tests.kit.processes import forked
+from tests.kit.processes.waiting import until_true
 
 SAFETY_S = 30
 
@@ -34,12 +35,9 @@ async def test_the_kubelet_is_told_of_a_hundred_units_a_gpu(ready: Node) -> None
 
 async def until_one_socket(node: Node) -> str:
     """Its name. A session that began with the kubelet before may still be ending."""
-    async with asyncio.timeout(SAFETY_S):
-        while True:
-            if node.kubelet.registrations and node.own_sockets() == [node.kubelet.plugin.endpoint]:
-                return node.kubelet.plugin.endpoint
-            # The folder is the plugin's to change, and it says nothing of it.
-            await asyncio.sleep(0.02)
+    kubelet = node.kubelet
+    await until_true(lambda: kubelet.registrations and node.own_sockets() == [kubelet.plugin.endpoint])
+    return kubelet.plugin.endpoint
 
 
 async def test_a_kubelet_that_starts_anew_finds_the_plugin_under_a_new_name(ready: Node) -> None:

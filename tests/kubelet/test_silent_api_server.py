@@ -12,7 +12,8 @@ from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import FIRST, SECOND, Node, ended
 from tests.kit.kubelet.pod import AdmissionError, Pod, StartError
-from tests.kit.kubelet.wishes import assigned, device_of, put, until
+from tests.kit.kubelet.wishes import assigned, device_of, put
+from tests.kit.processes.waiting import until_true
 
 SAFETY_S = 60
 
@@ -21,9 +22,7 @@ Allocating = grpc.aio.UnaryUnaryCall[kubelet_api.AllocateRequest, kubelet_api.Al
 
 async def until_asked(api: ApiServer, what: str) -> None:
     """Waits until somebody waits for an answer about this."""
-    async with asyncio.timeout(SAFETY_S):
-        while not any(what in each for each in api.unanswered):  # noqa: ASYNC110 - a thread of the server tells nobody
-            await asyncio.sleep(0.02)
+    await until_true(lambda: any(what in each for each in api.unanswered))
 
 
 async def test_a_start_that_waits_for_it_is_refused_after_one_call_and_holds_up_no_other(
@@ -117,11 +116,9 @@ async def test_with_many_calls_unanswered_it_ends_at_once(in_cluster: Node, api:
         await kubelet.admit(pod)
     api.be_silent(True)
     starting = [asyncio.create_task(kubelet.start_container(pod, "main")) for pod in pods]
-    async with asyncio.timeout(SAFETY_S):
-        # All of them at a time: none waits for a thread, of which a machine's processors decide.
-        # A thread of the server tells nobody when it is asked.
-        while len({each for each in api.unanswered if "GET /api/v1/namespaces/team/pods/" in each}) < len(pods):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    # All of them at a time: none waits for a thread, of which a machine's processors decide.
+    asked = "GET /api/v1/namespaces/team/pods/"
+    await until_true(lambda: len({each for each in api.unanswered if asked in each}) >= len(pods))
     assert in_cluster.plugin is not None
     in_cluster.plugin.terminate()
     assert await ended(in_cluster.plugin) == 0
@@ -131,7 +128,7 @@ async def test_with_many_calls_unanswered_it_ends_at_once(in_cluster: Node, api:
 async def test_with_assignments_that_nobody_takes_in_it_ends_at_once(in_cluster: Node, api: ApiServer) -> None:
     # Were each of them waited for, that would take longer than anybody waits here.
     pods = [put(api, Pod(f"pod-{number}", {"main": 5})) for number in range(20)]
-    await until(api.all_told)
+    await until_true(api.all_told)
     api.be_silent(True)
     for pod in pods:
         await in_cluster.kubelet.admit(pod)
@@ -180,5 +177,5 @@ async def test_an_accelerator_node_that_is_there_before_its_node_is_known_is_wri
     api.tell(ACCELERATOR_NODES, "MODIFIED", before)
     api.nodes["n1"] = known
     api.tell(ACCELERATOR_NODES, "MODIFIED", before)
-    await until(lambda: api.accelerator_nodes["n1"]["status"]["deviceCount"] == 2)
+    await until_true(lambda: api.accelerator_nodes["n1"]["status"]["deviceCount"] == 2)
     assert api.accelerator_nodes["n1"]["metadata"]["ownerReferences"] == [owner]

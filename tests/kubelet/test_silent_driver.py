@@ -1,12 +1,12 @@
 """A driver whose calls do not come back holds up neither the kubelet nor the end of the parts."""
 
-import asyncio
 import signal
 import time
 
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import Node
 from tests.kit.kubelet.pod import Pod
+from tests.kit.processes.waiting import until_true
 
 ENDS_WITHIN_S = 10  # a kubelet gives 30
 SAID = "has not answered for"
@@ -19,8 +19,7 @@ async def start_plugin(node: Node) -> None:
 
 async def reasons(api: ApiServer) -> list[str]:
     """Of the events, once there is one."""
-    while not api.events:  # noqa: ASYNC110 - the scripted API server tells of none
-        await asyncio.sleep(0.05)
+    await until_true(lambda: api.events)
     return [event["reason"] for event in api.events]
 
 

@@ -21,6 +21,7 @@ from simgpu.environment import variables
 from simgpu.machine import Machine
 from tests.kit.kubelet.scripted_kubelet import ScriptedKubelet
 from tests.kit.processes import forked
+from tests.kit.processes.waiting import until_true
 
 UUIDS = ("GPU-00000000-0000-0000-0000-00000000000b", "GPU-00000000-0000-0000-0000-00000000000a")
 """By index; not in the order of their names."""
@@ -171,9 +172,7 @@ class Node:
 
     async def until_said(self, text: str) -> None:
         """Waits until the plugin has said so."""
-        async with asyncio.timeout(SAFETY_S):
-            while text not in self.plugin_log.read_text():  # noqa: ASYNC110 - a log tells of no change
-                await asyncio.sleep(0.05)
+        await until_true(lambda: text in self.plugin_log.read_text())
 
     def _environment(self, driver: bool = True) -> dict[str, str]:
         environment = {**os.environ, **(variables(self.machine_dir) if driver else {})}

@@ -1,14 +1,10 @@
 """What pods ask for, told to the API server, and the devices that they get for it."""
 
-import asyncio
 import json
-from typing import Any
 
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import Node
 from tests.kit.kubelet.pod import Pod
-
-SAFETY_S = 30
 
 
 def put(api: ApiServer, pod: Pod, memory: str = "", **annotations: str) -> Pod:
@@ -34,9 +30,3 @@ async def device_of(node: Node, pod: Pod) -> set[str]:
     """The devices of the units that a pod gets at its admission."""
     units = await node.kubelet.admit(pod)
     return {unit.partition("::")[0] for each in units.values() for unit in each}
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(SAFETY_S):
-        while not condition():  # noqa: ASYNC110 - an API server of threads tells of no change
-            await asyncio.sleep(0.05)

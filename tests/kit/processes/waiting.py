@@ -1,5 +1,6 @@
 """Waiting for what tells nobody when it comes to be so."""
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -18,3 +19,10 @@ def until(true: Callable[[], bool], what: str, look_s: float = LOOK_S) -> None:
         if time.monotonic() > deadline_s:
             raise NodeError(f"not within {COME_S} s: {what}")
         time.sleep(look_s)
+
+
+async def until_true(true: Callable[[], object]) -> None:
+    """The same, while everything else of the loop goes on. Raises TimeoutError."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not true():  # noqa: ASYNC110 - what tells nobody has to be looked at again
+            await asyncio.sleep(0.02)

@@ -2,8 +2,6 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
-from typing import Any
 
 import grpc
 
@@ -11,24 +9,18 @@ from edgeshare.v1.status_pb2 import DeviceStatus, GetNodeStatusRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node
+from tests.kit.processes.waiting import until_true
 
 SAFETY_S = 30
 
 
-async def until(true: Callable[[], Any]) -> None:
-    """Waits for what tells nobody when it comes to be so."""
-    async with asyncio.timeout(SAFETY_S):
-        while not true():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-
-
 async def test_an_event_names_cause_source_time_and_cure_once(in_cluster: Node, api: ApiServer) -> None:
     in_cluster.machine.inject_xid(1, 62)
-    await until(lambda: api.events)
+    await until_true(lambda: api.events)
     await in_cluster.kubelet.until(healthy=100)
     in_cluster.machine.reset(1)
     await in_cluster.kubelet.until(healthy=200)
-    await until(lambda: len(api.events) == 2)
+    await until_true(lambda: len(api.events) == 2)
     first, second = api.events
     assert (first["type"], first["reason"]) == ("Warning", "GPUUnhealthy")
     assert first["message"].startswith(f"GPU {UUIDS[1]} is not healthy: XID 62 (driver-event, since 20")
@@ -39,12 +31,12 @@ async def test_an_event_names_cause_source_time_and_cure_once(in_cluster: Node, 
 
 async def test_a_known_fault_is_no_new_event_after_a_restart(in_cluster: Node, api: ApiServer) -> None:
     in_cluster.machine.inject_xid(1, 62)
-    await until(lambda: api.events)
+    await until_true(lambda: api.events)
     await in_cluster.stop_plugin(signal.SIGTERM)
     await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
     await in_cluster.kubelet.until(registrations=2, healthy=100)
     in_cluster.machine.inject_xid(0, 62)
-    await until(lambda: len(api.events) == 2)
+    await until_true(lambda: len(api.events) == 2)
     assert UUIDS[0] in api.events[1]["message"]
 
 
@@ -57,7 +49,7 @@ async def test_an_event_of_health_that_cannot_be_written_is_written_later(in_clu
     await in_cluster.kubelet.until(healthy=200)
     assert api.events == []
     api.broken = False
-    await until(lambda: len(api.events) == 2)
+    await until_true(lambda: len(api.events) == 2)
     assert [event["reason"] for event in api.events] == ["GPUUnhealthy", "GPUHealthy"]
 
 

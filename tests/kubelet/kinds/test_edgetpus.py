@@ -18,7 +18,7 @@ from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import FIRST, SECOND, UUIDS, Node
 from tests.kit.kubelet.pod import AdmissionError, Pod
 from tests.kit.kubelet.scripted_kubelet import ScriptedKubelet
-from tests.kit.kubelet.wishes import until
+from tests.kit.processes.waiting import until_true
 
 GPU_PERCENT = "edge/gpu-percent"
 TPU_PERCENT = "edge/tpu-percent"
@@ -242,7 +242,7 @@ async def test_a_container_with_both_gets_both_as_assigned(two: TpuNode) -> None
 
 async def test_what_is_assigned_is_not_given_to_one_that_packs_by_itself(two: TpuNode) -> None:
     two.put(Pod("later", {"main": 0}), 0, 60, gpu_assignment=assigned(tpus=(CORALS[0],)))
-    await until(two.api.all_told)
+    await until_true(two.api.all_told)
     await two.run("free", 0, 50)
     assert await devices_of(two, "free") == {CORALS[1]}
 
@@ -290,5 +290,5 @@ async def test_without_a_cluster_part_the_plugin_writes_what_it_chose_of_each_ki
     await two.run("camera", 0, 30)
     for name, gpus in (("both", (FIRST,)), ("camera", ())):
         annotations = two.api.pods["team", name]["metadata"]["annotations"]
-        await until(lambda annotations=annotations: "edge/gpu-assignment" in annotations)
+        await until_true(lambda annotations=annotations: "edge/gpu-assignment" in annotations)
         assert json.loads(annotations["edge/gpu-assignment"]) == json.loads(assigned(gpus, (CORALS[0],)))

@@ -1,7 +1,6 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from deviceplugin.node_events import NodeEvents, Reason
 from deviceplugin.units.ledger import Allocation, Ledger
 from edgeshare.contract.devices import Accelerator, Device
 from edgeshare.contract.errors import Unavailable
+from tests.kit.processes.waiting import until_true
 
 SAFETY_S = 10
 
@@ -199,25 +199,19 @@ async def test_a_folder_that_cannot_be_written_is_told_with_what_to_do_until_tha
     assert not node.node_events.are_there(Reason.CDI_REFUSED)
 
 
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SAFETY_S):
-        while not true():  # noqa: ASYNC110 - a file tells of no change
-            await asyncio.sleep(0.01)
-
-
 async def test_specs_follow_the_devices_and_the_configuration_until_the_end(node: CdiNode) -> None:
     stop = asyncio.Event()
     node.folder.touch()
     node.devices.set([GPU])
     task = asyncio.create_task(node.specs.run(stop))
-    await until(lambda: node.node_events.are_there(Reason.CDI_REFUSED))
+    await until_true(lambda: node.node_events.are_there(Reason.CDI_REFUSED))
     node.folder.unlink()
     node.devices.set([GPU, TPU])
-    await until(lambda: set(node.written()) == {"edge-gpu.json", "edge-tpu.json"})
+    await until_true(lambda: set(node.written()) == {"edge-gpu.json", "edge-tpu.json"})
     node.configure("{}")
-    await until(lambda: node.written() == {})
+    await until_true(lambda: node.written() == {})
     node.configure("injection: {devices: cdi}")
-    await until(lambda: len(node.written()) == 2)
+    await until_true(lambda: len(node.written()) == 2)
     stop.set()
     await asyncio.wait_for(task, SAFETY_S)
     assert len(node.written()) == 2

@@ -23,6 +23,7 @@ from edgeshare.contract.accelerator_kind import GPU
 from edgeshare.contract.units import unit_id
 from edgeshare.kube.kube import Kube
 from tests.kit.apiserver.answering_server import HANG_UP, SAFETY_S, Server, answer, kubeconfig
+from tests.kit.processes.waiting import until_true
 
 DONE, GONE, AWAY = (answer({"message": "said"}, status) for status in (200, 404, 500))
 
@@ -72,9 +73,7 @@ class Telling:
 
     async def until_asked(self, count: int) -> list[str]:
         """For which pods it asked, when it did so often."""
-        async with asyncio.timeout(SAFETY_S):
-            while len(self.server.asked) < count:  # noqa: ASYNC110 - the server tells nobody
-                await asyncio.sleep(0.01)
+        await until_true(lambda: len(self.server.asked) >= count)
         return [each.path.rpartition("/")[2] for each in self.server.asked]
 
 
