@@ -107,11 +107,13 @@ def test_a_cap_on_memory_holds_without_what_the_driver_tells(nvml: str) -> None:
 
 
 FORSAKEN = """
-import sys, time
+import ctypes, os, sys, time
 from pathlib import Path
 from tests.kit.manager.testbed import MIB
 from tests.kit.manager.wire_client import WireClient
 from cuda_hook import wire
+PR_SET_NAME = 15
+assert ctypes.CDLL(None).prctl(PR_SET_NAME, os.fsencode(sys.argv[2])) == 0
 client = WireClient(Path(sys.argv[1]))
 client.join()
 answer = client.ask(wire.Reserve(1, 700 * MIB, 0, wire.MemoryKind.PLAIN))
@@ -119,7 +121,7 @@ client.close()
 print(answer.granted, flush=True)
 time.sleep(600)
 """
-"""Gets memory, loses its connection, and goes on."""
+"""Gets memory, loses its connection, and goes on, under a name that is given."""
 
 
 @pytest.fixture
@@ -127,10 +129,6 @@ def guest() -> Iterator[Testbed]:
     """Its driver lists no processes."""
     with in_own_folder(lambda root: Testbed(root, nvml="vgpu"), "es-nvml-") as testbed:
         yield testbed
-
-
-def held_bytes(status: NodeStatus) -> int:
-    return status.allocations[0].memory_used_bytes
 
 
 def looked(testbed: Testbed) -> None:
@@ -144,25 +142,30 @@ def looked(testbed: Testbed) -> None:
     testbed.until(lambda status: not driver_sees(status, 1))
 
 
-def test_who_lost_its_connection_has_its_memory_until_it_ends_where_nobody_lists_it(guest: Testbed) -> None:
-    guest.manager()
+@pytest.mark.parametrize("name", [b"python3", b"\xff) R 1 (\xfe\n"], ids=["a name", "bytes that are no text"])
+def test_who_lost_its_connection_has_its_memory_until_it_ends_where_nobody_lists_it(
+    guest: Testbed, name: bytes
+) -> None:
+    manager = guest.manager()
     with guest.calls() as calls:
         allocation = Allocation(id="one", device_ids=guest.uuids[:1], request_percent=50, memory_mib=1024)
         held = calls.hold(allocation, wait_for_manager=False)
         next(held)
-        program = [sys.executable, "-c", FORSAKEN, str(guest.folder("one") / "hook.sock")]
+        program = [sys.executable, "-c", FORSAKEN, guest.folder("one") / "hook.sock", name]
         process = subprocess.Popen(program, env=guest.environment, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "True\n"
             guest.until(lambda status: any(each.dying for each in status.allocations[0].clients))
             looked(guest)
-            assert held_bytes(guest.status()) >= 700 * MIB
+            assert guest.status().allocations[0].memory_used_bytes >= 700 * MIB
         finally:
             process.kill()
         # It has ended, whether or not its parent has asked for it.
-        guest.until(lambda status: held_bytes(status) == 0)
+        guest.until(lambda status: status.allocations[0].memory_used_bytes == 0)
         process.communicate(timeout=PATIENCE_S)
+    assert "Traceback" not in manager.log()
+    assert manager.end() == 0
 
 
 def test_what_is_not_known_is_in_no_metric_as_nothing(guest: Testbed) -> None:
