@@ -10,7 +10,6 @@ import pytest
 from tests.kit.apiserver.api_server import ApiServer, api_server, done
 from tests.kit.apiserver.certificates import Authority
 from tests.kit.assigner.replicas import Replicas
-from tests.kit.programs.packages import NODE_PACKAGES, install, missing
 
 CRD = Path(__file__).parents[2] / "deploy/chart/crds/acceleratornodes.yaml"
 
@@ -28,7 +27,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Who signs for server and clients."""
-    install(missing({"openssl": NODE_PACKAGES["openssl"]}))
     return Authority(tmp_path_factory.mktemp("authority"))
 
 

@@ -111,7 +111,7 @@ def until_told(answer: Callable[[], str], said: str) -> None:
 def api_server(state: Path, *options: str) -> Iterator[ApiServer]:
     """An API server with these options, whose state is in `state`, beside any other on this machine. Raises
     NodeError."""
-    install(missing({name: NODE_PACKAGES[name] for name in ("etcd", "openssl")}))
+    install(missing({"etcd": NODE_PACKAGES["etcd"]}))
     layout = Layout(state, Ports(*free_ports(4)))
     layout.config.mkdir(parents=True, exist_ok=True, mode=0o700)
     daemons, authority = Daemons(layout.state), Authority(layout.pki)

@@ -6,18 +6,21 @@ import os
 from pathlib import Path
 
 from tests.kit.processes.command import run
+from tests.kit.programs.packages import NODE_PACKAGES, install, missing
 
 DAYS = "3650"
 
 
 class Authority:
-    """A certificate authority in `folder`; everything it issues lies there too, and is kept once made."""
+    """A certificate authority in `folder`; everything it issues lies there too, and is kept once made. Raises NodeError
+    where there is no openssl."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder
         self.certificate = folder / "ca.crt"
         if not self.certificate.exists():
+            install(missing({"openssl": NODE_PACKAGES["openssl"]}))
             self._make("ca", "/CN=edgeshare-test-ca", ["basicConstraints=critical,CA:TRUE"], signed=False)
 
     def issue(self, name: str, user: str, *, group: str = "", hosts: tuple[str, ...] = ()) -> tuple[Path, Path]:

@@ -15,7 +15,6 @@ from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from tests.kit.apiserver.certificates import Authority
 from tests.kit.manager.testbed import Manager, Testbed
 from tests.kit.processes.waiting import PATIENCE_S
-from tests.kit.programs.packages import NODE_PACKAGES, install, missing
 
 ASKER = "edgeshare-status"
 NODES = "edgeshare-nodes"
@@ -24,7 +23,6 @@ NODES = "edgeshare-nodes"
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Who signs for managers and for who may ask them."""
-    install(missing({"openssl": NODE_PACKAGES["openssl"]}))
     return Authority(tmp_path_factory.mktemp("authority"))
 
 

@@ -9,18 +9,9 @@ from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.corals import AWAY_NS
 from edgeshare.inventory.edgetpu import EdgeTpuInventory
 from simgpu.trees import add_pcie_edgetpu, add_usb_edgetpu, remove_usb_edgetpu, write
+from tests.kit.machine.clock import Clock
 
 ADDRESS = "0000:03:00.0"
-
-
-class Clock:
-    """Time as the test says."""
-
-    def __init__(self) -> None:
-        self.now_ns = 0
-
-    def __call__(self) -> int:
-        return self.now_ns
 
 
 def look(root: Path) -> list[Device]:

@@ -8,16 +8,9 @@ from labeller.collect import Collector
 from labeller.config import Config
 from labeller.facts import CoralFacts
 from simgpu.trees import JETSONS, add_jetson, add_pcie_edgetpu, add_usb_edgetpu, remove_usb_edgetpu, write
+from tests.kit.machine.clock import Clock
 
 NS_PER_S = 1_000_000_000
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_ns = 0
-
-    def __call__(self) -> int:
-        return self.now_ns
 
 
 @pytest.fixture

@@ -11,13 +11,9 @@ from edgeshare.cli.page.feed import COMMENT, QUIET_S, Feed
 from edgeshare.cli.page.history import STEP_NS
 from edgeshare.cli.page.picture import Picture
 from edgeshare.contract.units import NS_PER_MS
+from tests.kit.machine.clock import Clock
 
 PATIENCE_S = 3.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_ns = 0
 
 
 @pytest.fixture
@@ -27,7 +23,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def feed(clock: Clock, let_pass: Callable[[float], None]) -> Feed:
-    return Feed(PATIENCE_S, lambda: clock.now_ns, lambda: 5 * NS_PER_MS + clock.now_ns)
+    return Feed(PATIENCE_S, clock, lambda: 5 * NS_PER_MS + clock())
 
 
 def picture(name: str) -> Callable[[], Picture]:
@@ -132,7 +128,7 @@ async def test_lines_are_told_when_a_step_is_over(feed: Feed, clock: Clock) -> N
 
 
 async def test_where_nothing_comes_a_comment_does(clock: Clock, let_pass: Callable[[float], None]) -> None:
-    feed = Feed(10 * QUIET_S, lambda: clock.now_ns, lambda: 0)
+    feed = Feed(10 * QUIET_S, clock, lambda: 0)
     feed.take(picture("one"), {})
     events = feed.follow()
     await told(events)
