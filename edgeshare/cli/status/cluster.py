@@ -13,6 +13,7 @@ from edgeshare.contract.quantity import whole_number
 from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import peak
 from edgeshare.kube.kube import Kube
+from sharemgr.cluster.state.accelerators import name_of
 from sharemgr.cluster.state.cores import first_fault
 
 ASKED = (GPU_PERCENT, TPU_PERCENT, GPU_MEMORY_MIB)
@@ -142,11 +143,7 @@ class _Devices(Part):
     allocations: list[_Allocation] = []
 
 
-class _Named(Part):
-    metadata: _Metadata
-
-
-class _AcceleratorNode(_Named):
+class _AcceleratorNode(Part):
     status: _Devices = _Devices()
 
 
@@ -175,17 +172,15 @@ class _State(Part):
     conditions: list[_Condition] = []
 
 
-class _WaitingPod(_Named):
+class _WaitingPod(Part):
+    metadata: _Metadata
     spec: _Spec
     status: _State = _State()
 
 
 def parse_node(thing: Json) -> Node:
     """A node by its AcceleratorNode; one that tells nonsense has a fault. Raises InvalidRequest for what is none."""
-    try:
-        name = _Named.model_validate(thing).metadata.name
-    except ValidationError as error:
-        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {first_fault(error)}") from error
+    name = in_one_line(name_of(thing), LINE_MAX)
     try:
         told = _AcceleratorNode.model_validate(thing).status
     except ValidationError as error:

@@ -61,13 +61,18 @@ class _Told(_Part):
     status: _Status = _Status()
 
 
+def name_of(thing: object) -> str:
+    """What an AcceleratorNode is called, from its plain JSON. Raises InvalidRequest for what has no name."""
+    try:
+        return _Node.model_validate(thing).metadata.name
+    except ValidationError as error:
+        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {first_fault(error)}") from error
+
+
 def parse_node(thing: object) -> AcceleratorNode:
     """An AcceleratorNode from its plain JSON; one that tells nonsense has no devices, and a fault. Raises
     InvalidRequest for what has no name."""
-    try:
-        name = _Node.model_validate(thing).metadata.name
-    except ValidationError as error:
-        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {first_fault(error)}") from error
+    name = name_of(thing)
     try:
         return _node(name, _Told.model_validate(thing).status)
     except ValidationError as error:

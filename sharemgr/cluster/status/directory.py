@@ -13,6 +13,7 @@ from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.object_names import NAME_MAX
 from sharemgr.cluster.config import ObjectName
 from sharemgr.cluster.replica.announcing import SERVICE_LABEL
+from sharemgr.cluster.state.accelerators import name_of
 from sharemgr.cluster.state.cores import first_fault
 from sharemgr.cluster.status.query import Query
 
@@ -138,11 +139,7 @@ class _Devices(_Part):
     allocations: list[_Allocation] = []
 
 
-class _Named(_Part):
-    metadata: _Metadata
-
-
-class _AcceleratorNode(_Named):
+class _AcceleratorNode(_Part):
     status: _Devices = _Devices()
 
 
@@ -163,10 +160,7 @@ def parse_endpoints(thing: object) -> EndpointSlice:
 def parse_placed(thing: object) -> Placed:
     """An AcceleratorNode from its plain JSON; one that tells nonsense has no allocations. Raises InvalidRequest for
     what has no name."""
-    try:
-        name = _Named.model_validate(thing).metadata.name
-    except ValidationError as error:
-        raise InvalidRequest(f"expected an AcceleratorNode with metadata.name: {first_fault(error)}") from error
+    name = name_of(thing)
     try:
         allocations = _AcceleratorNode.model_validate(thing).status.allocations
     except ValidationError:
