@@ -49,7 +49,7 @@ def api(root: Path) -> Iterator[ApiServer]:
 async def in_cluster(node: Node, api: ApiServer) -> Node:
     """``ready``, with the API server, whose pods the plugin knows."""
     await node.start_manager()
-    await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
+    await node.start_plugin(**node.with_api)
     await node.kubelet.until(healthy=200)
     await until_true(api.all_told)
     return node

@@ -34,7 +34,7 @@ async def test_pods_that_were_bound_before_the_plugin_started_are_known_however_
     others = [api.put_pod(f"other-{number}", f"uid-of-other-{number}", {}) for number in range(500)]
     pods = [assigned(api, Pod(f"pod-{number}", {"main": 10}), gpu) for number, gpu in enumerate(gpus)]
     await node.start_manager()
-    await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
+    await node.start_plugin(**node.with_api)
     await node.kubelet.until(healthy=200)
     await until_true(api.all_told)
     assert api.pages == [len(others), len(pods)]
@@ -277,5 +277,5 @@ async def test_a_storm_of_equal_pods_over_restarts_puts_none_on_another_gpu_than
             if number > 20:
                 shutil.rmtree(in_cluster.state_dir)
             registrations = len(in_cluster.kubelet.registrations) + 1
-            await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
+            await in_cluster.start_plugin(**in_cluster.with_api)
             await in_cluster.kubelet.until(registrations=registrations, healthy=200)

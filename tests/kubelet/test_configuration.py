@@ -15,11 +15,11 @@ SMALL = {"configs": {"small": {"exclude": [{"index": 1}]}}}
 
 
 async def start(node: Node, **config: Any) -> None:
-    await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1", **config)
+    await node.start_plugin(**node.with_api, **config)
 
 
 def reconfigure(node: Node, **config: Any) -> None:
-    node.configure(kubeconfig=str(node.root / "kubeconfig"), node_name="n1", **config)
+    node.configure(**node.with_api, **config)
 
 
 def label(api: ApiServer, name: str) -> None:

@@ -191,7 +191,7 @@ async def test_one_whose_record_is_lost_and_whose_pod_is_gone_lasts_as_long_as_i
         for pod in (first, idle):
             kubelet.end(pod)
             api.end_pod(pod.name)
-        await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
+        await in_cluster.start_plugin(**in_cluster.with_api)
         await in_cluster.until_allocations_are("first/main")
         assert "team/first/main is over" not in in_cluster.plugin_log.read_text()
     # Where the plugin knows of no allocation it seldom compares.

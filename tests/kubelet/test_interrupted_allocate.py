@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.units.preference import by_device
-from edgeshare.contract.assignment import write_assignment
-from edgeshare.contract.devices import Accelerator
-from edgeshare.contract.names import GPU_ASSIGNMENT
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node, ended
 from tests.kit.kubelet.pod import AdmissionError, Pod
+from tests.kit.kubelet.wishes import assigned, put
 from tests.kit.processes.waiting import until_true
 
 SECOND = UUIDS[1]
@@ -33,25 +31,11 @@ LOOKS = 3
 """When the kubelet looks for a list so often, what hangs on all but the last one has been done."""
 
 
-def put(api: ApiServer, pod: Pod, gpu: str = "") -> Pod:
-    """Tells the API server of a pod that the kubelet has, or will have; its container main may be assigned a GPU."""
-    limits = {name: {"edge/gpu-percent": str(size)} for name, size in pod.containers.items() if size}
-    init = {name: {"edge/gpu-percent": str(size)} for name, size in pod.init.items()}
-    annotations = {GPU_ASSIGNMENT: write_assignment({Accelerator.GPU: {"main": (gpu,)}})} if gpu else {}
-    api.put_pod(pod.name, pod.uid, {name: limits.get(name, {}) for name in pod.containers}, annotations, init)
-    return pod
-
-
 def fail(api: ApiServer, pod: Pod) -> None:
     """What the kubelet says of a pod that it did not admit."""
     known = api.pods[pod.namespace, pod.name]
     known["status"]["phase"] = "Failed"
     api.tell("/api/v1/pods", "MODIFIED", known)
-
-
-def config(node: Node) -> dict[str, str]:
-    """Of a plugin with the API server."""
-    return {"kubeconfig": str(node.root / "kubeconfig"), "node_name": "n1"}
 
 
 def left(node: Node) -> set[str]:
@@ -81,9 +65,9 @@ async def test_a_plugin_that_is_killed_in_an_allocate_leaves_nothing_once_its_po
 ) -> None:
     await node.start_manager()
     pod = put(api, Pod("trainer", {"main": 30}))
-    await killed_while_it_allocates(node, point, pod, **config(node))
+    await killed_while_it_allocates(node, point, pod, **node.with_api)
     fail(api, pod)
-    await node.start_plugin(**config(node), metrics_address="127.0.0.1:0")
+    await node.start_plugin(**node.with_api, metrics_address="127.0.0.1:0")
     await node.kubelet.until(registrations=2, healthy=200)
     await until_true(lambda: not left(node))
     assert "edgeshare_deviceplugin_live_allocations 0.0" in (await node.page("/metrics"))[1]
@@ -97,10 +81,10 @@ async def test_of_units_that_nobody_took_nothing_is_left_though_it_is_not_known_
     running = put(api, Pod("running", {"main": 30}))
     waiting = put(api, Pod("waiting", {"main": 30}))
     api.broken = True
-    await killed_while_it_allocates(node, HAS_RECORD, pod, **config(node))
+    await killed_while_it_allocates(node, HAS_RECORD, pod, **node.with_api)
     api.broken = False
     fail(api, pod)
-    await node.start_plugin(**config(node))
+    await node.start_plugin(**node.with_api)
     await node.kubelet.until(registrations=2, healthy=200)
     # As far as anybody can tell, these may be for the one or the other.
     await node.kubelet.until_listed(LOOKS)
@@ -179,7 +163,7 @@ async def test_while_a_new_kubelet_knows_no_pods_yet_an_allocation_stands_of_whi
     await kubelet.stop()
     held, answers, kubelet.held, kubelet.answers, kubelet.pods = kubelet.held, kubelet.answers, {}, {}, {}
     await kubelet.start()
-    await in_cluster.start_plugin(**config(in_cluster))
+    await in_cluster.start_plugin(**in_cluster.with_api)
     await kubelet.until(healthy=200)
     await kubelet.until_listed(LOOKS)
     kubelet.pods, kubelet.held, kubelet.answers = {pod.uid: pod}, held, answers
@@ -219,7 +203,7 @@ async def test_what_was_being_written_when_the_plugin_was_killed_is_gone_after_i
     (record,) = records(in_cluster)
     unfinished = record.parent / ".record.json.1c8_ag6c"
     unfinished.write_text("{")
-    await in_cluster.start_plugin(**config(in_cluster))
+    await in_cluster.start_plugin(**in_cluster.with_api)
     await in_cluster.kubelet.until(registrations=2, healthy=200)
     assert left(in_cluster) == before
 
@@ -228,7 +212,7 @@ async def test_a_pod_whose_kubelet_died_over_its_admission_gets_its_gpu_when_the
     in_cluster: Node, api: ApiServer
 ) -> None:
     kubelet = in_cluster.kubelet
-    pod = put(api, Pod("trainer", {"main": 30}), SECOND)
+    pod = assigned(api, Pod("trainer", {"main": 30}), SECOND)
     await kubelet.admit(pod)
     await kubelet.stop()
     kubelet.held, kubelet.answers, kubelet.pods = {}, {}, {}

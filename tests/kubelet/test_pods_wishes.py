@@ -54,7 +54,7 @@ async def test_a_lost_record_is_made_anew_as_it_was(in_cluster: Node, api: ApiSe
     await in_cluster.stop_plugin(signal.SIGTERM)
     shutil.rmtree(in_cluster.state_dir)
     put(api, pod, share_class="latency")
-    await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
+    await in_cluster.start_plugin(**in_cluster.with_api)
     await in_cluster.until_said("was lost: made anew")
     await in_cluster.kubelet.until(registrations=2, healthy=200)
     answer = await in_cluster.kubelet.start_container(pod, "main")

@@ -172,7 +172,7 @@ async def test_an_accelerator_node_that_is_there_before_its_node_is_known_is_wri
     before = {"metadata": {"name": "n1", "ownerReferences": [owner]}, "status": {"deviceCount": 7}}
     api.accelerator_nodes["n1"] = before
     known = api.nodes.pop("n1")
-    await node.start_plugin(kubeconfig=str(node.root / "kubeconfig"), node_name="n1")
+    await node.start_plugin(**node.with_api)
     await node.until_said("the node's AcceleratorNode is not written: the API server has no node n1")
     api.tell(ACCELERATOR_NODES, "MODIFIED", before)
     api.nodes["n1"] = known

@@ -13,8 +13,7 @@ SAID = "has not answered for"
 
 
 async def start_plugin(node: Node) -> None:
-    kubeconfig = str(node.root / "kubeconfig")
-    await node.start_plugin(kubeconfig=kubeconfig, node_name="n1", metrics_address="127.0.0.1:0")
+    await node.start_plugin(**node.with_api, metrics_address="127.0.0.1:0")
 
 
 async def reasons(api: ApiServer) -> list[str]:

@@ -98,6 +98,11 @@ class Node:
         """The plugin's configuration, as a mounted ConfigMap has it."""
         return self.root / "config/deviceplugin.yaml"
 
+    @property
+    def with_api(self) -> dict[str, str]:
+        """Of the plugin's configuration: an API server that knows this node."""
+        return {"kubeconfig": str(self.root / "kubeconfig"), "node_name": "n1"}
+
     def configure(self, text: str | None = None, **config: Any) -> None:
         """Exchanges the configuration as the kubelet does with a ConfigMap: all of it at once, by a link."""
         if text is None:

@@ -33,7 +33,7 @@ async def test_a_known_fault_is_no_new_event_after_a_restart(in_cluster: Node, a
     in_cluster.machine.inject_xid(1, 62)
     await until_true(lambda: api.events)
     await in_cluster.stop_plugin(signal.SIGTERM)
-    await in_cluster.start_plugin(kubeconfig=str(in_cluster.root / "kubeconfig"), node_name="n1")
+    await in_cluster.start_plugin(**in_cluster.with_api)
     await in_cluster.kubelet.until(registrations=2, healthy=100)
     in_cluster.machine.inject_xid(0, 62)
     await until_true(lambda: len(api.events) == 2)

@@ -45,8 +45,7 @@ class TpuNode:
         return {"sources": ["nvml", "edgetpu"], "root": str(self.tpus.folder)}
 
     async def start_plugin(self, **config: object) -> None:
-        kubeconfig = str(self.node.root / "kubeconfig")
-        await self.node.start_plugin(inventory=self.inventory, kubeconfig=kubeconfig, node_name="n1", **config)
+        await self.node.start_plugin(inventory=self.inventory, **self.node.with_api, **config)
 
     async def start(self, **config: object) -> None:
         """Manager and plugin."""
