@@ -36,7 +36,7 @@ from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY, PLUGINS_DIR, POD_RESOURCES_SOCKET
 from edgeshare.http import web
 from edgeshare.lock_file import locked
-from edgeshare.waiting import first_of
+from edgeshare.waiting import first_of, told_to_end
 
 logger = logging.getLogger(__name__)
 
@@ -132,11 +132,8 @@ class Plugin:
 
         Raises Unavailable where the hook library cannot be installed, or the metrics have no address.
         """
-        stop, hangup = asyncio.Event(), asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        loop.add_signal_handler(signal.SIGHUP, hangup.set)
+        stop, hangup = told_to_end(), asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
 
         def registered(what: str) -> None:
             self._counters.registrations += 1

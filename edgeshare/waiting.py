@@ -1,6 +1,7 @@
 """Waiting for whichever comes first, for an end, and for a change."""
 
 import asyncio
+import signal
 from typing import Any
 
 Awaited = asyncio.Event | asyncio.Future[Any]
@@ -20,6 +21,14 @@ async def first_of(*awaited: Awaited, timeout_s: float | None = None) -> None:
     finally:
         for wait in waits:
             wait.cancel()
+
+
+def told_to_end() -> asyncio.Event:
+    """Set at SIGTERM, and at SIGINT; from now on neither ends the process otherwise."""
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    return told
 
 
 async def ended(task: asyncio.Task[Any]) -> None:

@@ -15,6 +15,7 @@ import click
 from edgeshare.cli import daemons
 from edgeshare.config_file import read_config
 from edgeshare.kube.environment import known_node_name
+from edgeshare.waiting import told_to_end
 from labeller.collect import Collector
 from labeller.config import Config
 from labeller.labels import labels_of
@@ -114,11 +115,8 @@ def command(
 
 async def run_on(config: Config, daemon: "Daemon | None", watch_usage: bool) -> None:
     """Labels, or watches, or both, until SIGTERM or SIGINT."""
-    stop, hangup = asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, hangup.set)
+    stop, hangup = told_to_end(), asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
 
     def ready(text: str) -> None:
         click.echo(f"edgeshare labeller: ready, {text}")

@@ -5,7 +5,6 @@ import gc
 import logging
 import os
 import resource
-import signal
 import socket
 import stat
 import sys
@@ -26,7 +25,7 @@ from edgeshare.inventory.interface import Inventory
 from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.kube.kube import Kube
 from edgeshare.lock_file import locked
-from edgeshare.waiting import ended, first_of
+from edgeshare.waiting import ended, first_of, told_to_end
 from sharemgr.node.clients.listener import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events
@@ -74,11 +73,9 @@ class Manager:
 
         Raises InvalidRequest or Unavailable where it cannot start; then nothing of it is left.
         """
-        stopping = asyncio.Event()
+        stopping = told_to_end()
         loop = asyncio.get_running_loop()
         assert isinstance(loop, Loop)
-        for ending in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(ending, stopping.set)
         _make_directory(self._runtime_dir, 0o755)
         async with locked(self._runtime_dir / LOCK_FILE, stopping, self._standing_by) as alone:
             if not alone:

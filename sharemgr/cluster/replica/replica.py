@@ -4,7 +4,6 @@ all of that is known."""
 import asyncio
 import gc
 import logging
-import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from edgeshare.http.prometheus import exposition
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.client_library import LeaseTimes
 from edgeshare.kube.following import Json
-from edgeshare.waiting import ended, first_of
+from edgeshare.waiting import ended, first_of, told_to_end
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.extender.metrics import certificate_ends
 from sharemgr.cluster.replica.announcing import Announcement, announce, announcement
@@ -93,9 +92,7 @@ class Replica:
         """Serves until SIGTERM or SIGINT; calls ``ready`` with its URL when it listens. Raises InvalidRequest for
         certificates that cannot be used, Unavailable where there is no right to ask the API server, or where it cannot
         listen."""
-        config, stop = self._config, asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        config, stop = self._config, told_to_end()
         calls = Calls(config.kubeconfig)
         certificates = Certificates(config.tls) if config.tls is not None else None
         if config.openness:
