@@ -3,12 +3,9 @@
 import asyncio
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from edgeshare.contract.names import ACCELERATOR_NODES
-from simgpu.environment import variables
-from simgpu.native import LIBRARIES
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import FIRST, MEMORY_MIB, SECOND, UUIDS, Node
 from tests.kit.kubelet.pod import Pod
@@ -74,20 +71,12 @@ async def test_an_allocation_is_shown_while_its_pod_is_gone_but_a_process_of_it_
 ) -> None:
     pod = put(api, Pod("trainer", {"main": 30}))
     answer = (await in_cluster.kubelet.run(pod))["main"]
-    mounts = {Path(mount.container_path).name: mount.host_path for mount in answer.mounts}
-    settings = {"LD_PRELOAD": mounts["libedgeshare_cuda.so"], "EDGESHARE_HOOK_DIR": mounts["edgeshare"]}
-    command = ["env", *(f"{key}={value}" for key, value in (variables(in_cluster.machine_dir, {}) | settings).items())]
-    burn = await asyncio.create_subprocess_exec(*command, str(LIBRARIES.parent / "bin/burn"), "--seconds", "60")
-    try:
-        await until_true(lambda: in_cluster.machine.executed_ns(0))
+    async with in_cluster.client(answer):
         in_cluster.kubelet.end(pod)
         api.end_pod("trainer")
         await asyncio.sleep(2)  # several comparisons, and time to write
         assert status(api)["allocationCount"] == 1
         assert set(await in_cluster.allocations()) == {"trainer/main"}
-    finally:
-        burn.kill()
-        await burn.wait()
     await until_true(lambda: status(api)["allocationCount"] == 0)
     await in_cluster.until_allocations_are()
 

@@ -3,44 +3,17 @@
 import asyncio
 import shutil
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from deviceplugin.units.preference import by_device
-from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as kubelet_api
-from simgpu.environment import variables
-from simgpu.native import LIBRARIES
 from tests.kit.apiserver.scripted_api_server import ApiServer
 from tests.kit.kubelet.node_under_test import UUIDS, Node
 from tests.kit.kubelet.pod import AdmissionError, Pod
-from tests.kit.kubelet.wishes import put
-from tests.kit.processes.waiting import until_true
+from tests.kit.kubelet.wishes import device_of, put
 
 SAFETY_S = 60
-
-
-async def device_of(node: Node, pod: Pod) -> str:
-    """The one GPU that a pod gets at its admission."""
-    (device,) = by_device((await node.kubelet.admit(pod))["main"])
-    return device
-
-
-@asynccontextmanager
-async def client(node: Node, answer: kubelet_api.ContainerAllocateResponse) -> AsyncIterator[None]:
-    """A process of a container, from when it uses its GPU on."""
-    mounts = {Path(mount.container_path).name: mount.host_path for mount in answer.mounts}
-    settings = {"LD_PRELOAD": mounts["libedgeshare_cuda.so"], "EDGESHARE_HOOK_DIR": mounts["edgeshare"]}
-    command = ["env", *(f"{key}={value}" for key, value in (variables(node.machine_dir, {}) | settings).items())]
-    burn = await asyncio.create_subprocess_exec(*command, str(LIBRARIES.parent / "bin/burn"), "--seconds", "600")
-    try:
-        await until_true(lambda: node.machine.executed_ns(0) or node.machine.executed_ns(1))
-        yield
-    finally:
-        burn.kill()
-        await burn.wait()
 
 
 @pytest.mark.parametrize("lists_pods", [True, False], ids=["pods without units", "no pods"])
@@ -53,7 +26,7 @@ async def test_no_other_pod_gets_the_units_of_one_that_is_there(
     (device,) = by_device(kubelet.held[first.uid, "main"])
     await kubelet.lose_checkpoint(lists_pods=lists_pods)
     second = put(api, Pod("second", {"main": 60}))
-    assert await device_of(in_cluster, second) != device
+    assert await device_of(in_cluster, second) != {device}
     await kubelet.start_container(second, "main")
     with pytest.raises(AdmissionError, match="no single GPU has 60 of 100 units free"):
         await kubelet.admit(put(api, Pod("third", {"main": 60})))
@@ -62,7 +35,7 @@ async def test_no_other_pod_gets_the_units_of_one_that_is_there(
     assert allocations["first/main"].id in {Path(mount.host_path).name for mount in answer.mounts}
     kubelet.pods.pop(first.uid, None)
     api.end_pod("first")
-    assert await device_of(in_cluster, put(api, Pod("fourth", {"main": 60}))) == device
+    assert await device_of(in_cluster, put(api, Pod("fourth", {"main": 60}))) == {device}
 
 
 async def test_all_that_is_offered_is_not_given_away_where_a_pod_has_some_of_it(
@@ -84,7 +57,7 @@ async def test_no_other_pod_gets_the_units_of_an_init_container_that_runs(in_clu
     (device,) = by_device(kubelet.held[first.uid, "fetch"])
     await kubelet.start_container(first, "fetch")
     await kubelet.lose_checkpoint()
-    assert await device_of(in_cluster, put(api, Pod("second", {"main": 60}))) != device
+    assert await device_of(in_cluster, put(api, Pod("second", {"main": 60}))) != {device}
     assert set(await in_cluster.allocations()) == {"first/fetch"}
 
 
@@ -101,7 +74,7 @@ async def test_while_the_api_server_is_away_none_gets_the_units_of_one_that_may_
     api.broken = True
     await kubelet.lose_checkpoint()
     if size == 60:
-        assert await device_of(in_cluster, second) != device
+        assert await device_of(in_cluster, second) != {device}
     else:
         with pytest.raises(AdmissionError, match="are held by team/first/it"):
             await kubelet.admit(second)
@@ -117,7 +90,7 @@ async def test_a_pod_that_only_the_kubelet_knows_is_not_taken_for_one_that_start
     await kubelet.run(first)
     (device,) = by_device(kubelet.held[first.uid, "main"])
     await kubelet.lose_checkpoint()
-    assert await device_of(in_cluster, Pod("static", {"main": 60})) != device
+    assert await device_of(in_cluster, Pod("static", {"main": 60})) != {device}
 
 
 @pytest.mark.parametrize("size", [60, 100], ids=["preferred", "all that is left"])
@@ -145,7 +118,7 @@ async def test_what_a_container_had_before_it_got_others_is_over(in_cluster: Nod
     in_cluster.machine.inject_xid(UUIDS.index(device), 62)
     await kubelet.until(healthy=100)
     await kubelet.lose_checkpoint(healthy=100)
-    assert await device_of(in_cluster, pod) != device
+    assert await device_of(in_cluster, pod) != {device}
     await kubelet.start_container(pod, "main")
     async with asyncio.timeout(SAFETY_S):
         while before.id in {each.id for each in await in_cluster.allocations_of("trainer")}:  # noqa: ASYNC110 - no change
@@ -158,9 +131,9 @@ async def test_without_an_api_server_none_gets_the_units_of_one_that_has_clients
     first = Pod("first", {"main": 60})
     answer = (await kubelet.run(first))["main"]
     (device,) = by_device(kubelet.held[first.uid, "main"])
-    async with client(ready, answer):
+    async with ready.client(answer):
         await kubelet.lose_checkpoint(lists_pods=False)
-        assert await device_of(ready, Pod("second", {"main": 60})) != device
+        assert await device_of(ready, Pod("second", {"main": 60})) != {device}
         with pytest.raises(AdmissionError, match="no single GPU has 60 of 100 units free"):
             await kubelet.admit(Pod("third", {"main": 60}))
 
@@ -171,10 +144,10 @@ async def test_none_gets_the_units_of_a_pod_that_is_gone_but_has_clients(in_clus
     first = put(api, Pod("first", {"main": 60}))
     answer = (await kubelet.run(first))["main"]
     (device,) = by_device(kubelet.held[first.uid, "main"])
-    async with client(in_cluster, answer):
+    async with in_cluster.client(answer):
         kubelet.end(first)
         api.end_pod("first")
-        assert await device_of(in_cluster, put(api, Pod("second", {"main": 60}))) != device
+        assert await device_of(in_cluster, put(api, Pod("second", {"main": 60}))) != {device}
 
 
 async def test_one_whose_record_is_lost_and_whose_pod_is_gone_lasts_as_long_as_its_clients(
@@ -185,7 +158,7 @@ async def test_one_whose_record_is_lost_and_whose_pod_is_gone_lasts_as_long_as_i
     first, idle = put(api, Pod("first", {"main": 60})), put(api, Pod("idle", {"main": 60}))
     answer = (await kubelet.run(first))["main"]
     await kubelet.run(idle)
-    async with client(in_cluster, answer):
+    async with in_cluster.client(answer):
         await in_cluster.stop_plugin(signal.SIGTERM)
         shutil.rmtree(in_cluster.state_dir)
         for pod in (first, idle):

@@ -14,11 +14,13 @@ from urllib.request import urlopen
 import grpc
 import yaml
 
+from edgeshare.kubelet.v1beta1.deviceplugin_pb2 import ContainerAllocateResponse
 from edgeshare.v1.allocations_pb2 import Allocation, ListAllocationsRequest
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from simgpu.create import create, destroy
 from simgpu.environment import variables
 from simgpu.machine import Machine
+from simgpu.native import BURN
 from tests.kit.kubelet.scripted_kubelet import ScriptedKubelet
 from tests.kit.processes import forked
 from tests.kit.processes.waiting import until_true
@@ -178,6 +180,20 @@ class Node:
     async def until_said(self, text: str) -> None:
         """Waits until the plugin has said so."""
         await until_true(lambda: text in self.plugin_log.read_text())
+
+    @asynccontextmanager
+    async def client(self, answer: ContainerAllocateResponse) -> AsyncIterator[None]:
+        """A process of a container that was given this, from when it uses its GPU on."""
+        mounts = {Path(mount.container_path).name: mount.host_path for mount in answer.mounts}
+        settings = {"LD_PRELOAD": mounts["libedgeshare_cuda.so"], "EDGESHARE_HOOK_DIR": mounts["edgeshare"]}
+        command = ["env", *(f"{key}={value}" for key, value in (variables(self.machine_dir, {}) | settings).items())]
+        burn = await asyncio.create_subprocess_exec(*command, BURN, "--seconds", "600")
+        try:
+            await until_true(lambda: self.machine.executed_ns(0) or self.machine.executed_ns(1))
+            yield
+        finally:
+            burn.kill()
+            await burn.wait()
 
     def _environment(self, driver: bool = True) -> dict[str, str]:
         environment = {**os.environ, **(variables(self.machine_dir) if driver else {})}

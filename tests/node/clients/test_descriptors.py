@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.host import descriptors
 from cuda_hook import wire
 from edgeshare.contract.errors import Unavailable
 from edgeshare.v1.allocations_pb2 import Allocation
@@ -60,11 +61,6 @@ def start(testbed: Testbed) -> Iterator[Callable[[Sequence[str]], Manager]]:
         yield started
 
 
-def descriptors(manager: Manager) -> int:
-    """How many it has open."""
-    return len(list(Path(f"/proc/{manager.process.pid}/fd").iterdir()))
-
-
 def let_in(manager: Manager) -> bool:
     """Whether a connection of this process has all the descriptors that it takes: the last one is of the process."""
     found = ""
@@ -77,8 +73,8 @@ def let_in(manager: Manager) -> bool:
 def until_closed(manager: Manager, most: int) -> None:
     """Waits until it has no more open."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while descriptors(manager) > most:
-        assert time.monotonic() < deadline_s, descriptors(manager)
+    while descriptors(manager.process.pid) > most:
+        assert time.monotonic() < deadline_s, descriptors(manager.process.pid)
         time.sleep(LOOK_S)
 
 
@@ -156,7 +152,7 @@ def test_nobody_waits_for_what_one_passes_in(
 ) -> None:
     manager = start(command)
     good, bad = testbed.join("good"), testbed.join("bad")
-    before = descriptors(manager)
+    before = descriptors(manager.process.pid)
     with lingering() as first, lingering() as second:
         # All of it has come before the manager looks at any of it.
         manager.process.send_signal(signal.SIGSTOP)
@@ -179,7 +175,7 @@ def test_of_one_whose_descriptors_cannot_be_closed_no_more_is_taken_in(
 ) -> None:
     manager = start(OLDER_KERNEL)
     good, bad, other = testbed.join("good"), testbed.join("bad"), testbed.join("bad")
-    before = descriptors(manager)
+    before = descriptors(manager.process.pid)
     with lingering() as first, ExitStack() as stack:
         rest = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(PASSED_MAX - 1)]
         # All of it is passed, and not ours any more, before the manager looks at any of it: who closes it last waits.
@@ -194,7 +190,7 @@ def test_of_one_whose_descriptors_cannot_be_closed_no_more_is_taken_in(
         # What came before it has been looked at when somebody else has a slice, and a call is answered.
         good.request()
         good.release(good.granted())
-        assert descriptors(manager) > before + FULL
+        assert descriptors(manager.process.pid) > before + FULL
         assert not other.held
         assert silent(late)
     other.granted()
