@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import ssl
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,7 @@ from pathlib import Path
 from bench.assigner.api_server import ApiServer
 from bench.assigner.loop import Loop, Phase
 from bench.assigner.objects import accelerators, node, pods
-from bench.assigner.process import assigning, make_certificate
+from bench.assigner.process import api_tls, assigning
 from bench.assigner.scheduler import scheduling
 from bench.host import cpu_seconds
 from bench.measurement import Bench, Effort, Measurement
@@ -63,12 +62,10 @@ async def _measure(folder: Path, runs: int, count: int) -> tuple[list[list[Taken
     """Of each run what each phase took; and how many Bindings were refused."""
     names = [f"node-{number:05d}" for number in range(NODES)]
     server = ApiServer([node(name) for name in names], [accelerators(name, 1, ()) for name in names])
-    certificate, key = make_certificate(folder)
-    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    serving.load_cert_chain(certificate, key)
+    serving, authority = api_tls(folder)
     async with (
         server.running(serving) as api_url,
-        assigning(folder, api_url, certificate) as (url, pid),
+        assigning(folder, api_url, authority) as (url, pid),
         scheduling(url) as scheduler,
     ):
         loop = Loop(server, scheduler, names)

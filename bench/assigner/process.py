@@ -1,6 +1,7 @@
 """What is measured, as a process of its own: the assigner, and other commands that ask an API server."""
 
 import asyncio
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,6 +11,8 @@ from pathlib import Path
 import yaml
 
 from edgeshare.contract.errors import Unavailable
+from tests.kit.apiserver.certificates import Authority
+from tests.kit.processes.errors import NodeError
 
 
 @asynccontextmanager
@@ -63,14 +66,13 @@ def write_kubeconfig(folder: Path, api_url: str, certificate: Path) -> Path:
     return path
 
 
-def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """The API server's, which signs for itself, and its key. Raises Unavailable."""
-    certificate, key = folder / "api.crt", folder / "api.key"
-    new = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    named = ["-subj", "/CN=kube-apiserver", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = ["openssl", *new, *named, "-out", str(certificate), "-keyout", str(key)]
+def api_tls(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """What a stand-in for the API server serves with, and the certificate that it is known by. Raises Unavailable."""
     try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
+        authority = Authority(folder / "certificates")
+        pair = authority.issue("api", "kube-apiserver", hosts=("IP:127.0.0.1",))
+    except NodeError as error:
         raise Unavailable(f"openssl makes no certificate: {error}") from error
-    return certificate, key
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(*pair)
+    return serving, authority.certificate

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from bench.assigner.api_server import ApiServer
 from bench.assigner.objects import GPUS, Json, Pod, accelerators
-from bench.assigner.process import command, make_certificate, write_kubeconfig
+from bench.assigner.process import api_tls, command, write_kubeconfig
 from bench.host import cpu_seconds
 from bench.measurement import Bench, Effort, Measurement
 from bench.report import Row, Target
@@ -81,11 +80,9 @@ async def _measure(folder: Path, runs: int, idle_s: float) -> tuple[list[list[fl
     """Of each run the milliseconds to the first text, the first device, all devices; and the idle command's part of a
     core."""
     server = ApiServer([], [_taken(f"node-{number:03d}") for number in range(NODES)])
-    certificate, key = make_certificate(folder)
-    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    serving.load_cert_chain(certificate, key)
+    serving, authority = api_tls(folder)
     async with server.running(serving) as api_url:
-        kubeconfig = write_kubeconfig(folder, api_url, certificate)
+        kubeconfig = write_kubeconfig(folder, api_url, authority)
         shown = []
         with chromium(folder / "profile") as browser:
             source = WATCH.replace("COUNT", str(NODES * GPUS))
