@@ -7,11 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-import yaml
 
 from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer, done, free_ports
-from tests.kit.apiserver.certificates import Authority
 from tests.kit.assigner.replicas import ASKED, SAFETY_S, Replica, Replicas
 
 
@@ -82,9 +80,7 @@ async def test_nothing_is_told_before_all_is_read_and_a_missing_right_is_said(
         ):
             done(server.kubectl("create", *words))
 
-    authority = Authority(server.kubeconfig.parent / "pki")
-    url = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
-    kubeconfig = authority.kubeconfig(tmp_path / user, url, user)
+    kubeconfig = server.authority.kubeconfig(tmp_path / user, server.url, user)
     allow("announcer-leads", "--verb=get,create,update", "--resource=leases.coordination.k8s.io")
     allow("announcer-reads", "--verb=list,watch", "--resource=pods")
     replica = await start(replicas, kubeconfig, own_name, "10.0.0.1")

@@ -14,7 +14,6 @@ import yaml
 
 from edgeshare.contract.names import ACCELERATOR_NODES, ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer, free_ports
-from tests.kit.apiserver.certificates import Authority
 from tests.kit.assigner.connection import Connection
 from tests.kit.assigner.replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
 
@@ -131,9 +130,7 @@ async def test_a_lease_that_another_was_given_ends_the_term_at_once(
 
 
 async def test_a_leader_answers_when_it_has_read_all(replicas: Replicas, server: ApiServer, tmp_path: Path) -> None:
-    authority = Authority(server.kubeconfig.parent / "pki")
-    url = yaml.safe_load(server.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
-    kubeconfig = authority.kubeconfig(tmp_path / "reader", url, "reader")
+    kubeconfig = server.authority.kubeconfig(tmp_path / "reader", server.url, "reader")
     for resource in ("pods", "nodes"):
         await asyncio.to_thread(allow, server, resource)
     only = await replicas.start(kubeconfig=str(kubeconfig))
