@@ -12,6 +12,7 @@ import yaml
 
 from edgeshare.contract.errors import Unavailable
 from tests.kit.apiserver.certificates import Authority
+from tests.kit.apiserver.kubeconfig import kubeconfig
 from tests.kit.processes.errors import NodeError
 
 
@@ -55,15 +56,8 @@ async def command(words: Sequence[str], log: Path, says: str) -> AsyncIterator[t
 
 def write_kubeconfig(folder: Path, api_url: str, certificate: Path) -> Path:
     """The file by which the API server is reached, with a token as long as a service account's."""
-    kubeconfig = {
-        "clusters": [{"name": "c", "cluster": {"server": api_url, "certificate-authority": str(certificate)}}],
-        "users": [{"name": "u", "user": {"token": "a.service-account.token" * 40}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(kubeconfig))
-    return path
+    cluster = {"server": api_url, "certificate-authority": str(certificate)}
+    return kubeconfig(folder / "kubeconfig", cluster, {"token": "a.service-account.token" * 40})
 
 
 def api_tls(folder: Path) -> tuple[ssl.SSLContext, Path]:

@@ -7,7 +7,6 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -53,17 +52,6 @@ def change(name: str, version: str, kind: str = "MODIFIED") -> Json:
 def page(*names: str, version: str = "", following: str = "") -> bytes:
     metadata = {"resourceVersion": version, "continue": following}
     return answer({"metadata": metadata, "items": [thing(name, "1") for name in names]})
-
-
-def kubeconfig(path: Path, cluster: Json) -> Path:
-    settings = {
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": "a.b.c"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    path.write_text(json.dumps(settings))
-    return path
 
 
 def name_of(found: Json) -> str:

@@ -1,10 +1,9 @@
 """The cluster's certificates and the kubeconfig files that carry them."""
 
 import base64
-import json
-import os
 from pathlib import Path
 
+from tests.kit.apiserver.kubeconfig import kubeconfig
 from tests.kit.processes.command import run
 from tests.kit.programs.packages import NODE_PACKAGES, install, missing
 
@@ -43,33 +42,14 @@ class Authority:
         return public, private
 
     def kubeconfig(self, path: Path, server: str, user: str, *, group: str = "") -> Path:
-        """Write the kubeconfig of `user` (JSON, which is YAML): it needs no other file, and is private."""
+        """Write the kubeconfig of `user`: it needs no other file."""
 
         def text(file: Path) -> str:
             return base64.b64encode(file.read_bytes()).decode()
 
         certificate, key = self.issue(path.name, user, group=group)
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": "edgeshare-test",
-                    "cluster": {"server": server, "certificate-authority-data": text(self.certificate)},
-                }
-            ],
-            "users": [
-                {
-                    "name": user,
-                    "user": {"client-certificate-data": text(certificate), "client-key-data": text(key)},
-                }
-            ],
-            "contexts": [{"name": "default", "context": {"cluster": "edgeshare-test", "user": user}}],
-            "current-context": "default",
-        }
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(config, file, indent=1)
-        return path
+        cluster = {"server": server, "certificate-authority-data": text(self.certificate)}
+        return kubeconfig(path, cluster, {"client-certificate-data": text(certificate), "client-key-data": text(key)})
 
     def _make(self, name: str, subject: str, extensions: list[str], *, signed: bool) -> None:
         key, certificate = self.folder / f"{name}.key", self.folder / f"{name}.crt"

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import yaml
-
+from tests.kit.apiserver.kubeconfig import kubeconfig
 from tests.kit.apiserver.scripted_api_server import ApiServer
 
 
@@ -61,20 +60,7 @@ def serving(folder: Path) -> Iterator[tuple[ApiServer, Path]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        kubeconfig = folder / "kubeconfig"
-        address = f"http://127.0.0.1:{server.server_port}"
-        kubeconfig.write_text(
-            yaml.safe_dump(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "current-context": "it",
-                    "contexts": [{"name": "it", "context": {"cluster": "it", "user": "me"}}],
-                    "clusters": [{"name": "it", "cluster": {"server": address}}],
-                    "users": [{"name": "me", "user": {"token": "open sesame"}}],
-                }
-            )
-        )
-        yield api, kubeconfig
+        cluster = {"server": f"http://127.0.0.1:{server.server_port}"}
+        yield api, kubeconfig(folder / "kubeconfig", cluster, {"token": "open sesame"})
         api.close()
         server.shutdown()

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from edgeshare.kube.calls import Calls
-from tests.kit.apiserver.answering_server import Server, kubeconfig
+from tests.kit.apiserver.answering_server import Server
+from tests.kit.apiserver.kubeconfig import kubeconfig
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from deviceplugin.units.ledger import Allocation, Ledger, Owner
 from edgeshare.contract.accelerator_kind import GPU
 from edgeshare.contract.units import unit_id
 from edgeshare.kube.kube import Kube
-from tests.kit.apiserver.answering_server import HANG_UP, SAFETY_S, Server, answer, kubeconfig
+from tests.kit.apiserver.answering_server import HANG_UP, SAFETY_S, Server, answer
+from tests.kit.apiserver.kubeconfig import kubeconfig
 from tests.kit.processes.waiting import until_true
 
 DONE, GONE, AWAY = (answer({"message": "said"}, status) for status in (200, 404, 500))

@@ -24,10 +24,10 @@ from tests.kit.apiserver.answering_server import (
     Server,
     answer,
     chunks,
-    kubeconfig,
     thing,
 )
 from tests.kit.apiserver.certificates import Authority
+from tests.kit.apiserver.kubeconfig import kubeconfig
 from tests.kit.apiserver.watches import FIRST, NO_WATCHES, changes
 
 A = answer(thing("a", "1"))

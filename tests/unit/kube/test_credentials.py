@@ -11,8 +11,9 @@ from kubernetes.config import incluster_config
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.calls import Calls
-from tests.kit.apiserver.answering_server import PODS, Server, answer, kubeconfig, thing
+from tests.kit.apiserver.answering_server import PODS, Server, answer, thing
 from tests.kit.apiserver.certificates import Authority
+from tests.kit.apiserver.kubeconfig import kubeconfig
 from tests.kit.apiserver.watches import changes
 
 

@@ -20,11 +20,11 @@ from tests.kit.apiserver.answering_server import (
     TOO_SOON,
     Server,
     change,
-    kubeconfig,
     name_of,
     page,
     watch,
 )
+from tests.kit.apiserver.kubeconfig import kubeconfig
 
 CHANCE = 0.7
 

@@ -12,7 +12,8 @@ from kubernetes.leaderelection import leaderelection
 
 from edgeshare.kube import client_library
 from edgeshare.kube.client_library import Candidate, LeaseTimes
-from tests.kit.apiserver.answering_server import HANG_UP, SAFETY_S, Server, answer, kubeconfig
+from tests.kit.apiserver.answering_server import HANG_UP, SAFETY_S, Server, answer
+from tests.kit.apiserver.kubeconfig import kubeconfig
 
 AWAY = [answer({"message": "away"}, 503), HANG_UP, answer(b"<html>", 500), answer({"message": "slow"}, 504)]
 NOT_OURS = answer({"message": "not yours"}, 403)

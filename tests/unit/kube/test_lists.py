@@ -28,11 +28,11 @@ from tests.kit.apiserver.answering_server import (
     Server,
     answer,
     chunks,
-    kubeconfig,
     name_of,
     page,
     thing,
 )
+from tests.kit.apiserver.kubeconfig import kubeconfig
 
 Lists = Callable[[Callable[[Json], Any]], Awaitable[tuple[list[Any], str]]]
 """Reads the list of pods, keeping of each what a function returns of it."""

@@ -12,7 +12,8 @@ from edgeshare.contract.errors import Forbidden, Unauthenticated, Unavailable
 from edgeshare.kube.calls import Calls
 from sharemgr.cluster.status.query import Query
 from sharemgr.cluster.status.rights import AWAY_S, FRESH_S, KNOWN_MAX, REFUSED_S, Rights, token_of
-from tests.kit.apiserver.answering_server import HANG_UP, Server, answer, kubeconfig
+from tests.kit.apiserver.answering_server import HANG_UP, Server, answer
+from tests.kit.apiserver.kubeconfig import kubeconfig
 
 USER = {"username": "me", "uid": "1", "groups": ["team"], "extra": {"scope": ["a"]}}
 KNOWN = answer({"status": {"authenticated": True, "user": USER}})
