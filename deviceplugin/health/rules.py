@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from deviceplugin.health.state import Answer, Condition, DoubleBitError, Look, Moment, State, Xid
-from edgeshare.contract.health import APPLICATION_XIDS, HEALTHY, Health, Reason, Source
+from deviceplugin.health.state import Condition, DoubleBitError, Look, Moment, State, Xid
+from edgeshare.contract.health import APPLICATION_XIDS, HEALTHY, Answer, Health, Reason, Source
 
 Value = TypeVar("Value")
 

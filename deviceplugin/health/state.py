@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from edgeshare.contract.health import Reason, Source
+from edgeshare.contract.health import Answer, Reason, Source
 
 
 @dataclass(frozen=True)
@@ -23,19 +23,6 @@ class Xid:
 @dataclass(frozen=True)
 class DoubleBitError:
     """The driver reported a memory error that ECC cannot correct."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the driver says of a device. None: it does not say."""
-
-    energy_mj: int | None = None
-    """Since the driver was loaded."""
-    uncorrected: int | None = None
-    """Memory errors that ECC could not correct, since the driver was loaded."""
-    remap_pending: bool | None = None
-    remap_failed: bool | None = None
-    temperature_c: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.health_records import HealthRecords, Known
 from deviceplugin.health.rules import health_of, observe
-from deviceplugin.health.state import Answer, DoubleBitError, Look, Moment, State, Xid
+from deviceplugin.health.state import DoubleBitError, Look, Moment, State, Xid
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.health import HEALTHY, Health, Reason, Source
+from edgeshare.contract.health import HEALTHY, Answer, Health, Reason, Source
 from edgeshare.inventory.nvml.device_health import Fault, NvmlHealth, Vitals
 
 logger = logging.getLogger(__name__)
@@ -188,15 +188,8 @@ class HealthWatch:
         """``absent`` says why the device is not listed; empty: it is."""
         source = Source.DRIVER if device.source == NVML else Source.INVENTORY
         if vitals is not None and (vitals.error or not absent):
-            answer = Answer(
-                energy_mj=vitals.energy_mj,
-                uncorrected=vitals.uncorrected,
-                remap_pending=vitals.remap_pending,
-                remap_failed=vitals.remap_failed,
-                temperature_c=vitals.temperature_c,
-            )
             files = self._existing({*vitals.files, *state.files})
-            return Look(self._boot_id, None if vitals.error else answer, vitals.error, vitals.lost, files, source)
+            return Look(self._boot_id, vitals.answer, vitals.error, vitals.lost, files, source)
         files = self._existing(state.files)
         if absent or not device.healthy:
             return Look(self._boot_id, None, absent or device.cause, files=files, source=source)

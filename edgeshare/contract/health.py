@@ -38,6 +38,19 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What the driver says of a device. None: it does not say."""
+
+    energy_mj: int | None = None
+    """Since the driver was loaded."""
+    uncorrected: int | None = None
+    """Memory errors that ECC could not correct, since the driver was loaded."""
+    remap_pending: bool | None = None
+    remap_failed: bool | None = None
+    temperature_c: int | None = None
+
+
+@dataclass(frozen=True)
 class Health:
     """A device's health. What is empty or 0 belongs to a device that is not healthy."""
 

@@ -15,8 +15,8 @@ from deviceplugin.health.rules import (
     observe,
     resumed,
 )
-from deviceplugin.health.state import Answer, DoubleBitError, Look, Moment, State, Xid
-from edgeshare.contract.health import Reason
+from deviceplugin.health.state import DoubleBitError, Look, Moment, State, Xid
+from edgeshare.contract.health import Answer, Reason
 from edgeshare.contract.units import NS_PER_S
 
 LIMIT_C = 90

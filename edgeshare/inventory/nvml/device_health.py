@@ -11,6 +11,7 @@ from typing import Any, Self
 import pynvml
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.health import Answer
 from edgeshare.inventory.nvml.facts import count_gpus, id_of, minor_of, temperature_of
 from edgeshare.inventory.nvml.library import (
     NO_FAULTS,
@@ -45,17 +46,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class Vitals:
-    """One look at a GPU. None: the GPU, or the driver, does not say."""
+    """One look at a GPU."""
 
     files: tuple[str, ...] = ()
     """Its device files, whether or not they are there."""
-    energy_mj: int | None = None
-    uncorrected: int | None = None
-    remap_pending: bool | None = None
-    remap_failed: bool | None = None
-    temperature_c: int | None = None
+    answer: Answer | None = None
+    """None: there is none."""
     error: str = ""
-    """Why the rest is not known; empty: the GPU answers."""
+    """Why not."""
     lost: bool = False
     """It has left the bus."""
 
@@ -180,11 +178,11 @@ def _vitals(handle: Any, device_id: str) -> Vitals:
         most=MOST_COUNT,
     )
     minor = minor_of(handle, device_id)
-    return Vitals(
-        files=(*(() if minor is None else (f"/dev/nvidia{minor}",)), *SHARED_FILES),
+    answer = Answer(
         energy_mj=number(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle, of=device_id, most=MOST_COUNT),
         uncorrected=uncorrected,
         remap_pending=None if rows is None else bool(rows[2]),
         remap_failed=None if rows is None else bool(rows[3]),
         temperature_c=temperature_of(handle, device_id),
     )
+    return Vitals((*(() if minor is None else (f"/dev/nvidia{minor}",)), *SHARED_FILES), answer)

@@ -7,8 +7,8 @@ import pytest
 
 from deviceplugin.health.health_config import HealthConfig
 from deviceplugin.health.rules import IGNORED_XIDS, PASSING_XIDS, RULES, Settings, health_of, observe, resumed
-from deviceplugin.health.state import Answer, DoubleBitError, Look, Moment, State, Xid
-from edgeshare.contract.health import Reason
+from deviceplugin.health.state import DoubleBitError, Look, Moment, State, Xid
+from edgeshare.contract.health import Answer, Reason
 from edgeshare.contract.units import NS_PER_S
 
 SETTINGS = HealthConfig(temperature_limit_c=90).settings()
