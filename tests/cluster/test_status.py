@@ -33,14 +33,15 @@ def grpcurl() -> Callable[..., str]:
 
 
 def resources(node: Node) -> dict[str, dict[str, int]]:
-    """What `kubectl describe node` shows of ours, under each title."""
+    """What `kubectl describe node` shows of GPUs, under each title. (A kubelet goes on naming EdgeTPUs that there were
+    once.)"""
     described = node.kubectl("describe", "node", NODE_NAME)
     shown = {}
     for title in ("Capacity", "Allocatable"):
         section = re.search(rf"^{title}:\n((?: .*\n)+)", described, re.MULTILINE)
         assert section, described
         told = dict(line.split(":") for line in section[1].split("\n") if line)
-        shown[title] = {name.strip(): int(told[name]) for name in told if "edge/" in name}
+        shown[title] = {name.strip(): int(told[name]) for name in told if "edge/gpu-" in name}
     return shown
 
 

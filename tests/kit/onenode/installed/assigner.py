@@ -1,15 +1,17 @@
-"""The assigner on the node, as its users install it, with a scheduler of its own; and a machine of more GPUs."""
+"""The assigner on the node, as its users install it, with a scheduler of its own and the cluster's status; and a
+machine of more GPUs, and of EdgeTPUs."""
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self
 
 from simgpu.machine import Machine
-from tests.kit.onenode.installed import release
+from simgpu.tpu import Tpus
+from tests.kit.onenode.installed import cluster_status, edgetpus, release
 from tests.kit.onenode.installed.metrics import samples
 from tests.kit.onenode.installed.parts import Parts
 from tests.kit.onenode.installed.release import GPUS, HOST_FOLDERS, NAME
@@ -33,10 +35,11 @@ PODS = ("pods", IN_NAMESPACE, f"--selector=app.kubernetes.io/name={SERVICE}")
 
 class Assigner:
     """A context manager: while it is entered, pods that name the scheduler SCHEDULER go through the assigner, onto a
-    machine of so many simulated GPUs; afterwards the release is as it was."""
+    machine of so many simulated GPUs and of the EdgeTPUs TPUS; afterwards the release is as it was."""
 
     def __init__(self, node: Node, gpus: int) -> None:
         self.machine = MACHINE
+        self.tpus = Tpus(MACHINE / "tpus")
         self._node = node
         self._gpus = gpus
         self._stack = ExitStack()
@@ -54,9 +57,11 @@ class Assigner:
             words = (f"--from-file={name}={path}" for name, path in files.items())
             self._node.kubectl("create", IN_NAMESPACE, "secret", "generic", SECRET, *words)
             self._stack.callback(self._node.kubectl, "delete", IN_NAMESPACE, "secret", SECRET)
+            self._stack.enter_context(cluster_status.certificates(self._node))
+            self._stack.enter_context(edgetpus.device_files())
             self._stack.callback(self._install, release.MACHINE, GPUS)
-            enabled = {"assigner": {"enabled": True, "tls": {"secretName": SECRET}}}
-            self._install(MACHINE, self._gpus, enabled)
+            enabled = {"assigner": {"enabled": True, "tls": {"secretName": SECRET}}, **cluster_status.VALUES}
+            self._install(MACHINE, self._gpus, tuple(edgetpus.TPUS), enabled)
             self._node.kubectl("rollout", "status", IN_NAMESPACE, f"deployment/{SERVICE}", WAIT)
             address = self._node.kubectl(
                 "get", IN_NAMESPACE, f"service/{SERVICE}", "--output=jsonpath={.spec.clusterIP}"
@@ -83,14 +88,16 @@ class Assigner:
         self._node.kubectl("patch", IN_NAMESPACE, f"lease/{SERVICE}", "--type=merge", nobodys)
         until(lambda: (leader := self._leads()) is not None and leader[0] != before, "another one leads")
 
-    def _install(self, machine: Path, gpus: int, more: Mapping[str, object] = MappingProxyType({})) -> None:
-        """On a machine of so many GPUs; the other one's, which the plugin would go on to tell of as lost, are forgotten
-        while no plugin runs."""
+    def _install(
+        self, machine: Path, gpus: int, tpus: Sequence[str] = (), more: Mapping[str, object] = MappingProxyType({})
+    ) -> None:
+        """On a machine of so many GPUs and these EdgeTPUs; the other one's, which the plugin would go on to tell of as
+        lost, are forgotten while no plugin runs."""
         with Parts(self._node).away():
-            release.upgrade(self._node, machine=machine, gpus=gpus, more=more)
+            release.upgrade(self._node, machine=machine, gpus=gpus, tpus=tpus, more=more)
             shutil.rmtree(HEALTH)
         release.until_ready(self._node, gpus)
-        count = f"--for=jsonpath={{.status.deviceCount}}={gpus}"
+        count = f"--for=jsonpath={{.status.deviceCount}}={gpus + len(tpus)}"
         self._node.kubectl("wait", count, f"acceleratornode/{NODE_NAME}", WAIT)
 
     def _leader(self) -> tuple[str, dict[str, float]]:

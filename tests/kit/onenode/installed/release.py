@@ -3,12 +3,14 @@
 import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from simgpu.native import LIBRARIES
+from simgpu.tpu import add_tpus
 from tests.kit.onenode.images import PROJECT, project_image
+from tests.kit.onenode.installed.edgetpus import inventory
 from tests.kit.onenode.installed.workload import workload_image
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
@@ -53,9 +55,10 @@ def upgrade(
     hurried: bool = True,
     machine: Path = MACHINE,
     gpus: int = GPUS,
+    tpus: Sequence[str] = (),
     more: Mapping[str, object] = MappingProxyType({}),
 ) -> str:
-    """The same, but for waiting until it is ready."""
+    """The same, but for waiting until it is ready; ``tpus`` are the addresses of EdgeTPUs that the machine has, too."""
     name, archive = project_image()
     if not node.has_image(name):
         node.import_image(archive)
@@ -68,9 +71,10 @@ def upgrade(
         node.own(machine)
         edgeshare = [sys.executable, "-m", "edgeshare.cli"]
         run([*edgeshare, "simgpu", "create", "--machine", machine, f"--gpus={gpus}"], cwd=PROJECT)
+        add_tpus(machine, *tpus)
     say("installing the chart …")
     chart = (NAME, CHART, "--create-namespace", "--values=-")
-    helm(node, "upgrade", "--install", *chart, stdin=json.dumps({**values(name, machine, hurried), **more}))
+    helm(node, "upgrade", "--install", *chart, stdin=json.dumps({**values(name, machine, hurried, bool(tpus)), **more}))
     return name
 
 
@@ -94,13 +98,15 @@ def until_ready(node: Node, gpus: int) -> None:
         node.kubectl("wait", f"--for=jsonpath={{.status.allocatable.edge/{resource}", f"node/{NODE_NAME}", TIMEOUT)
 
 
-def values(image: str, machine: Path = MACHINE, hurried: bool = True) -> dict[str, object]:
-    """The chart's values for a node whose GPUs are simulated; hurried ones have short intervals."""
+def values(image: str, machine: Path, hurried: bool, has_tpus: bool) -> dict[str, object]:
+    """The chart's values for a node whose devices are simulated; hurried ones have short intervals."""
     repository, _, tag = image.rpartition(":")
+    manager = inventory(machine) if has_tpus else {}
     # Where the simulated GPUs' device files are.
-    plugin = {"node_dev": str(machine / "dev"), **(HURRIED_PLUGIN if hurried else {})}
+    plugin = {"node_dev": str(machine / "dev"), **manager, **(HURRIED_PLUGIN if hurried else {})}
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        "shareManager": {"config": manager},
         "devicePlugin": {"config": plugin},
         "labeller": {"config": dict(HURRIED_LABELLER) if hurried else {}},
         # A pod of most tests goes where the node's own kube-scheduler sends it; placement/ has others.

@@ -1,4 +1,4 @@
-"""What the node's pods run: simgpu's CUDA client, in an image that has the simulated driver."""
+"""What the node's pods run: simgpu's CUDA client, or its EdgeTPU's, in an image that has the simulated drivers."""
 
 from pathlib import Path
 
@@ -8,7 +8,12 @@ from tests.kit.processes.errors import NodeError
 
 NAME = "localhost/edgeshare-burn:1"
 # The driver lies where the loader looks by itself, as it does where a container runtime puts NVIDIA's.
-FILES = {"/usr/bin/burn": "simgpu/bin/burn", "/usr/lib/libcuda.so.1": "simgpu/lib/libcuda.so.1"}
+FILES = {
+    "/usr/bin/burn": "simgpu/bin/burn",
+    "/usr/lib/libcuda.so.1": "simgpu/lib/libcuda.so.1",
+    "/usr/bin/tpuburn": "simgpu/bin/tpuburn",
+    "/usr/lib/libsimtpu.so": "simgpu/lib/libsimtpu.so",
+}
 # The pods of this manifest use that image.
 EXAMPLE = PROJECT / "deploy/examples/three-shares.yaml"
 SHARES = {"half": 50, "third": 30, "fifth": 20}  # the example's
