@@ -13,7 +13,7 @@ from release.chart import write_layout, write_package
 from release.command import ReleaseError, do
 from release.commit import Commit, releasable
 from release.folder import whole, write_sums
-from release.images import TARGETS, Builder, Image, builder, packages
+from release.images import TARGETS, Builder, Image, builder, contents
 from release.source import write
 from release.version import parse
 
@@ -43,7 +43,7 @@ def fill(folder: Path, scratch: Path, commit: Commit, version: str, builder: Bui
             labels |= base.labels
         archive = folder / f"{name}.oci.tar"
         builder.build(Image(f"{name}:{version}", target, labels), wheels, archive)
-        (folder / f"{name}.cdx.json").write_text(bill(name, version, commit, packages(archive), known))
+        (folder / f"{name}.cdx.json").write_text(bill(name, version, commit, contents(archive), known))
     write_sums(folder)
 
 

@@ -1,7 +1,7 @@
-"""Bills of materials (SBOM): which Python packages an image has, as CycloneDX."""
+"""Bills of materials (SBOM): which packages of Python and Debian an image has, as CycloneDX."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
@@ -19,7 +19,9 @@ from packaging.version import Version
 
 from release.command import ReleaseError
 from release.commit import Commit
+from release.debian import DebianPackage
 from release.folder import sha256
+from release.images import Contents
 
 OURS = "edgeshare"
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
@@ -44,16 +46,17 @@ def pinned(requirements: str, wheels: Path) -> Pinned:
     return found
 
 
-def bill(name: str, version: str, commit: Commit, packages: Iterable[RawMetadata], known: Pinned) -> str:
-    """The JSON of an image's bill, the same each time for the same commit and packages.
+def bill(name: str, version: str, commit: Commit, contents: Contents, known: Pinned) -> str:
+    """The JSON of an image's bill, the same each time for the same commit and contents.
 
-    Raises ReleaseError where the image holds another version of the project than is released, or a package that `known`
-    has no hash for.
+    Raises ReleaseError where the image holds another version of the project than is released, or a package of Python
+    that `known` has no hash for.
     """
     image = Component(name=name, version=version, type=ComponentType.CONTAINER, bom_ref=f"image:{name}@{version}")
-    components = [_component(each, version, known) for each in packages]
+    components = [_component(each, version, known) for each in contents.python]
     if OURS not in {each.name for each in components}:
         raise ReleaseError(f"the image {name} holds no package {OURS}: look at the Dockerfile")
+    components += map(_of_debian, contents.debian)
     bom = Bom(
         # One of a release and its commit, where a random one would make two of the same.
         serial_number=uuid5(NAMESPACE_URL, f"{name}:{version}@{commit.digest}"),
@@ -62,6 +65,11 @@ def bill(name: str, version: str, commit: Commit, packages: Iterable[RawMetadata
     )
     bom.register_dependency(image, components)
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
+
+
+def _of_debian(package: DebianPackage) -> Component:
+    """A package of the base, of whose file dpkg keeps no hash."""
+    return Component(name=package.name, version=package.version, bom_ref=str(package.url), purl=package.url)
 
 
 def _component(package: RawMetadata, version: str, known: Pinned) -> Component:

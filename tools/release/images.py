@@ -13,6 +13,7 @@ from typing import Any
 from packaging.metadata import RawMetadata, parse_email
 
 from release.command import ReleaseError, do, said
+from release.debian import OS_RELEASE, STATUS, DebianPackage, installed
 
 TARGETS: Mapping[str, str] = MappingProxyType({"edgeshare": "cluster", "edgeshare-node": "node"})
 """Name of an image, as docs/install/image.md has them and the chart's values → the Dockerfile's target."""
@@ -82,9 +83,19 @@ def builder() -> str:
     return "docker"
 
 
-def packages(archive: Path) -> list[RawMetadata]:
-    """What the Python packages that the Dockerfile put into an image say of themselves."""
-    found: dict[str, RawMetadata] = {}
+@dataclass(frozen=True)
+class Contents:
+    """What is known of what an image holds."""
+
+    python: list[RawMetadata]
+    """What the Python packages that the Dockerfile put into it say of themselves."""
+    debian: list[DebianPackage]
+    """Those of its base."""
+
+
+def contents(archive: Path) -> Contents:
+    """Read an image's archive. Raises ReleaseError where it is not clear what its base has."""
+    found: dict[str, bytes] = {}
     with tarfile.open(archive) as tar:
         for layer in _layers(tar):
             for member in layer:
@@ -92,11 +103,12 @@ def packages(archive: Path) -> list[RawMetadata]:
                 if path.name.startswith(REMOVED):
                     gone = path.with_name(path.name.removeprefix(REMOVED))
                     found = {name: said for name, said in found.items() if not PurePosixPath(name).is_relative_to(gone)}
-                elif member.isfile() and fnmatch(str(path), METADATA):
+                elif member.isfile() and any(fnmatch(str(path), each) for each in (METADATA, STATUS, OS_RELEASE)):
                     file = layer.extractfile(member)
                     assert file is not None
-                    found[str(path)], _ = parse_email(file.read())
-    return list(found.values())
+                    found[str(path)] = file.read()
+    status, os_release = (found.pop(name, b"").decode(errors="replace") for name in (STATUS, OS_RELEASE))
+    return Contents([parse_email(said)[0] for said in found.values()], installed(status, os_release))
 
 
 def _layers(archive: tarfile.TarFile) -> Iterator[tarfile.TarFile]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.onenode.images import BASE_NAME, PROJECT, Store, base_layer
+from tests.kit.onenode.images import BASE_NAME, BASE_PACKAGES, PROJECT, Store, base_layer
 from tests.kit.processes.command import run
 from tests.kit.programs.archive import read_image
 
@@ -16,9 +16,11 @@ LONG_S = 3600
 """All that an image is made of is compiled and fetched."""
 
 
-def bill_of(path: Path) -> dict[str, tuple[str, int]]:
-    """Package → its version, and how many hashes it has."""
-    components = json.loads(path.read_text())["components"]
+def bill_of(path: Path, kind: str) -> dict[str, tuple[str, int]]:
+    """Package, of Python (`pypi`) or of Debian (`deb`) → its version, and how many hashes it has."""
+    components = [
+        each for each in json.loads(path.read_text())["components"] if each["purl"].startswith(f"pkg:{kind}/")
+    ]
     return {each["name"]: (each["version"], len(each.get("hashes", ()))) for each in components}
 
 
@@ -48,12 +50,13 @@ def test_release_has_both_images_and_says_what_is_in_them(scratch: Path) -> None
         assert image["Entrypoint"] == ["edgeshare"]
         assert image["Labels"]["org.opencontainers.image.version"] == VERSION
         assert image["Labels"]["org.opencontainers.image.revision"] == commit
-        bill = bill_of(released / f"{name}.cdx.json")
+        bill = bill_of(released / f"{name}.cdx.json", "pypi")
         assert bill.pop("edgeshare") == (OF_PACKAGES, 0)
         assert ("numpy" in bill) == (name == "edgeshare")
         assert "grpcio" in bill
         # Each wheel is a file that requirements.txt names by hash.
         assert {hashes for _, hashes in bill.values()} == {1}
+        assert {*BASE_PACKAGES, "libc6"} <= bill_of(released / f"{name}.cdx.json", "deb").keys()
         store.buildah("pull", "--quiet", f"oci-archive:{released / f'{name}.oci.tar'}")
         assert store.run(f"localhost/{name}:{VERSION}", "edgeshare", "--version").split()[-1] == VERSION
     assert images["edgeshare"]["layers"] == images["edgeshare-node"]["layers"] + 1

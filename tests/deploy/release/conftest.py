@@ -9,7 +9,9 @@ import pytest
 from tests.kit.deploy.repository import (
     COMPILED,
     COPIED,
+    DEBIAN,
     DOCKERFILE,
+    OS_RELEASE,
     PROGRAMS,
     REQUIREMENTS,
     ROOT,
@@ -23,7 +25,8 @@ from tests.kit.programs.packages import SYSTEM_PATH, install, missing
 
 @pytest.fixture(scope="session")
 def repository(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """A repository of one commit, whose images hold the project and one package each. Nobody writes into it."""
+    """A repository of one commit, whose images hold the project and one package each, and one of Debian. Nobody writes
+    into it."""
     install(missing(PROGRAMS))
     folder = tmp_path_factory.mktemp("release")
     tree = folder / "tree"
@@ -49,6 +52,8 @@ def repository(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Reposito
     made.add_package("node", "edgeshare", VERSION)
     made.add_package("node", "first-package", "1.2")
     made.add_package("cluster", "second", "3")
+    made.write("packages/node/var/lib/dpkg/status", DEBIAN)
+    made.write("packages/node/usr/lib/os-release", OS_RELEASE)
     made.write("packages/second-3-py3-none-any.whl", WHEEL)
     made.write("requirements.txt", REQUIREMENTS)
     made.git("init", "--quiet")

@@ -8,6 +8,7 @@ from packaging.metadata import RawMetadata
 from release.bill import bill, pinned
 from release.command import ReleaseError
 from release.commit import Commit
+from release.images import Contents
 
 from tests.kit.deploy.repository import OTHER_SHA256, REQUIREMENTS, ROOT, VERSION
 
@@ -29,7 +30,8 @@ def test_hash_is_known_of_each_package_that_the_lock_names(tmp_path: Path) -> No
 
 def test_package_is_found_by_any_way_to_write_its_name(tmp_path: Path) -> None:
     known = pinned(REQUIREMENTS, tmp_path)
-    text = bill("edgeshare", VERSION, COMMIT, [package("edgeshare", VERSION), package("First.Package", "1.2")], known)
+    held = Contents([package("edgeshare", VERSION), package("First.Package", "1.2")], [])
+    text = bill("edgeshare", VERSION, COMMIT, held, known)
     assert all(each in text for each in ('"first-package"', *OTHER_SHA256))
 
 
@@ -44,9 +46,9 @@ def test_package_is_found_by_any_way_to_write_its_name(tmp_path: Path) -> None:
 )
 def test_image_that_holds_something_else_is_refused(packages: list[RawMetadata], why: str, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=re.escape(why)):
-        bill("edgeshare", VERSION, COMMIT, packages, pinned(REQUIREMENTS, tmp_path))
+        bill("edgeshare", VERSION, COMMIT, Contents(packages, []), pinned(REQUIREMENTS, tmp_path))
 
 
 def test_wheel_of_a_version_to_come_is_the_versions() -> None:
-    text = bill("edgeshare", "1.0.0-rc.1", COMMIT, [package("edgeshare", "1.0.0rc1")], {})
+    text = bill("edgeshare", "1.0.0-rc.1", COMMIT, Contents([package("edgeshare", "1.0.0rc1")], []), {})
     assert "pkg:pypi/edgeshare@1.0.0rc1" in text

@@ -127,6 +127,7 @@ def test_bill_names_the_packages_that_an_image_holds_with_their_hashes(
     assert {each.name: each.version for each in found.values()} == {
         "edgeshare": VERSION,
         "first-package": "1.2",
+        "libc6": "2.36-9+deb12u14",
         **packages,
     }
     hashes = {each: {hashed.content for hashed in component.hashes} for each, component in found.items()}
@@ -135,6 +136,7 @@ def test_bill_names_the_packages_that_an_image_holds_with_their_hashes(
     assert hashes["first-package"] == set(OTHER_SHA256)
     assert hashes.get("second", {WHEELS_SHA256}) == {WHEELS_SHA256}
     assert str(found["first-package"].purl) == "pkg:pypi/first-package@1.2"
+    assert str(found["libc6"].purl) == "pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64&distro=debian-12"
 
 
 def test_checksums_fit_and_leave_no_file_out(released: Path) -> None:

@@ -25,10 +25,27 @@ DOCKERFILE = """
 FROM scratch AS wheels
 COPY packages /
 FROM scratch AS node
-COPY --from=wheels node /opt/edgeshare/lib/python3.11/site-packages
+COPY --from=wheels node /
 FROM node AS cluster
-COPY --from=wheels cluster /opt/edgeshare/lib/python3.11/site-packages
+COPY --from=wheels cluster /
 """
+PLACE = "opt/edgeshare/lib/python3.11/site-packages"
+DEBIAN = """
+Package: libc6
+Status: install ok installed
+Architecture: amd64
+Source: glibc
+Version: 2.36-9+deb12u14
+Description: GNU C Library: Shared libraries
+ Version: of a line that goes on, none of the package's.
+
+Package: gone
+Status: deinstall ok config-files
+Architecture: all
+Version: 1
+"""
+"""What dpkg writes down of two packages, one of which was taken away."""
+OS_RELEASE = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nVERSION_ID="12"\nID=debian\n'
 WHEEL = "as pip wheel left it"
 WHEELS_SHA256 = hashlib.sha256(WHEEL.encode()).hexdigest()
 OTHER_SHA256 = ("a" * 64, "b" * 64)
@@ -73,7 +90,7 @@ class Repository:
     def add_package(self, image: str, name: str, version: str) -> None:
         """One that the image of that target has, as pip leaves it."""
         metadata = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\nLicense-Expression: Apache-2.0\n"
-        self.write(f"packages/{image}/{name.replace('-', '_')}-{version}.dist-info/METADATA", metadata)
+        self.write(f"packages/{image}/{PLACE}/{name.replace('-', '_')}-{version}.dist-info/METADATA", metadata)
 
     def commit(self) -> None:
         """All that is there."""
