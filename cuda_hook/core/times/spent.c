@@ -111,6 +111,18 @@ static bool is_apart(const struct es_work *work, int64_t ns, uint64_t ran_for_ns
     return !work->left && more_ns > span_ns / launch_ns * ES_APART_MOST_NS && (!work->stalled || more_ns > STALLED_MOST_NS);
 }
 
+/* Work began, nobody knows when, after the device had stood idle, as the latest end was seen: the time since then is not all the
+ * device's. */
+static bool began_late(const struct es_work *work, const struct es_counted *latest) {
+    return latest->rested && work->opened_ns <= latest->ended_ns && work->marked_ns > latest->ended_ns;
+}
+
+/* What was measured, less what had been counted of it by estimates: an earlier marker of another stream does not say that all
+ * that was submitted before it had run. */
+static uint64_t less_early_ns(uint64_t ns, uint64_t span_ns, uint64_t early_ns) {
+    return most(since(early_ns, ns), least(ns, span_ns));
+}
+
 uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t passed_ns, bool paused) {
     const uint64_t all_ns = beside->kept_ns + gpu_ns, free_ns = passed_ns + (paused ? 0 : beside->free_ns);
     const uint64_t spent_ns = least(all_ns, free_ns);
@@ -162,7 +174,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
         ns -= apart_ns < ns ? apart_ns : ns;
     spent.apart = spent.measured && is_apart(work, ns, ran_for_ns, span_ns, launch_ns);
     idle = !work->exact && ((known && (!late || work->left)) || (work->stalled && span_ns != 0 && !spent.apart) ||
-                            (!ran && work->alone_ns >= since_ns + span_ns && at_once));
+                            (!ran && work->alone_ns >= since_ns + span_ns && at_once) || (followed && began_late(work, latest)));
     spent.within_ns = work->unsure_ns == 0 && since_start_ns > 0 ? (uint64_t)since_start_ns : 0;
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
@@ -172,7 +184,10 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     if (!spent.measured || work->beside || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))
         spent.gpu_ns = uncounted_ns(work, latest, mark_ns, span_ns);
     else
-        spent.gpu_ns = uncounted_ns(work, latest, mark_ns, ns > 0 ? (uint64_t)ns : 0);
+        spent.gpu_ns = uncounted_ns(work, latest, mark_ns,
+                                    less_early_ns(ns > 0 ? (uint64_t)ns : 0, span_ns, between ? latest->early_ns : 0));
+    if (idle && spent.measured && !work->beside)
+        spent.early_ns = spent.gpu_ns;
     if (idle && spent.measured)
         spent.gpu_ns = most(spent.gpu_ns, since(latest->waited_ns, ran_for_ns));
     spent.passed_ns = spent.measured && ns > 0 ? (uint64_t)ns : 0;

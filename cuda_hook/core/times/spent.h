@@ -46,6 +46,8 @@ struct es_counted {
     uint64_t marked_ns;    /* when the call that recorded its marker had returned */
     uint64_t mark_ns;      /* all that had been submitted up to there is counted, */
     uint32_t grant;        /* of which that was */
+    bool rested;           /* when that was seen nothing else had been submitted: the device stood idle */
+    uint64_t early_ns;     /* so much was counted by estimates, and may run after that end, in other streams */
     uint64_t waited_ns;    /* and of what came after that, so much: it was waited for, and no marker ends it */
 };
 
@@ -54,6 +56,7 @@ struct es_spent {
     uint64_t no_sooner_ns;    /* as the latest end has it */
     uint64_t stream_ended_ns; /* when its stream came to its marker, however long ago that was */
     uint64_t gpu_ns;          /* to be counted */
+    uint64_t early_ns;        /* so much of that is estimates of what may run after its end: others submitted it, too */
     bool measured;            /* else it is an estimate */
     uint64_t passed_ns;       /* from its start, or from the latest end, where that is known; else 0 */
     uint64_t within_ns;       /* from its start to its end, where its start was recorded before it began; else 0 */

@@ -30,7 +30,10 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     const bool idle = es_submitted_drained();
     const uint32_t number = es_mode_now() == ES_JOINED ? es_gate_number(es_gate_load(es_link.page)) : 0;
     const bool begin = number != es_measured.begun;
-    bool timed = held || (idle && (unknown || es_measured.burst_ns >= LONG_BURST_NS));
+    const uint64_t ahead_ns = idle ? 0 : es_own_queued_ns(now_ns);
+    /* By estimates the device is idle, but a thread's open batch may have been added to at any time: no clock tells when. */
+    const bool perhaps_idle = idle || (ahead_ns == 0 && es_closed_count() == 0);
+    bool timed = held || (idle && unknown) || (perhaps_idle && !unknown && es_measured.burst_ns >= LONG_BURST_NS);
 
     /* At the begin of a grant the device may still run what others queued: too much for the time of a short burst. */
     slot->batch.grant = number;
@@ -47,7 +50,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     es_link_submits(now_ns);
     slot->batch.behind_ns = behind_ns(now_ns);
     slot->batch.before_ns = es_submitted_ns();
-    slot->batch.ahead_ns = idle ? 0 : es_own_queued_ns(now_ns);
+    slot->batch.ahead_ns = ahead_ns;
     slot->batch.queued = es_queued_beside(stream, now_ns);
     slot->batch.drawn_ns = drawn_ns;
     slot->batch.opened_ns = now_ns;

@@ -1,6 +1,7 @@
 #include "markers/ends.h"
 
 #include "backlog/backlog.h"
+#include "backlog/submitted.h"
 #include "driver/markers.h"
 #include "driver/streams.h"
 #include "link/link.h"
@@ -21,9 +22,19 @@ ES_LOCKED(es_state_lock) static void count(uint64_t gpu_ns, uint64_t ended_ns, b
     es_used_idle(es_link_used(), es_gaps_end(&es_measured.gaps, ended_ns, gpu_ns, beside));
 }
 
+/* Of all that was submitted, what no end has counted yet. */
+ES_LOCKED(es_state_lock) static uint64_t uncounted_ns(void) {
+    const uint64_t submitted_ns = es_submitted_ns(), counted_ns = counted.mark_ns + counted.waited_ns;
+
+    return submitted_ns > counted_ns ? submitted_ns - counted_ns : 0;
+}
+
 void es_ends_waited(uint64_t used_ns, uint64_t ended_ns, bool beside) {
-    count(used_ns, ended_ns, beside);
-    counted.waited_ns += used_ns;
+    const uint64_t left_ns = uncounted_ns();
+    const uint64_t gpu_ns = used_ns < left_ns ? used_ns : left_ns;
+
+    count(gpu_ns, ended_ns, beside);
+    counted.waited_ns += gpu_ns;
 }
 
 /* Of one that was seen to have ended. */
@@ -86,13 +97,17 @@ ES_LOCKED(es_state_lock) static void account(const struct es_closed *batch, cons
         counted.no_sooner_ns = spent->no_sooner_ns;
         counted.grant = batch->work.grant;
         counted.marked_ns = batch->work.marked_ns;
+        counted.early_ns = spent->early_ns;
     }
     if (batch->end != NULL && batch->work.mark_ns > counted.mark_ns) {
+        const uint64_t passed_ns = batch->work.mark_ns - counted.mark_ns;
+
         counted.mark_ns = batch->work.mark_ns;
-        counted.waited_ns = 0;
+        counted.waited_ns -= counted.waited_ns < passed_ns ? counted.waited_ns : passed_ns;
     }
     es_backlog.over_ns += batch->work.cost_ns;
     es_closed_pop(spent->ended_ns);
+    counted.rested = es_closed_count() == 0 && es_submitted_ns() == counted.mark_ns;
     es_hint_write(now_ns);
 }
 

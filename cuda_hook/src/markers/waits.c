@@ -49,11 +49,11 @@ void es_waits_returned(struct es_slot *slot, uint64_t streams) {
 
         if (queued.beside_ns != 0 && !beside)
             es_overlap_judge(&es_backlog.overlap, queued, now_ns - slot->batch.opened_ns);
-        es_timeline_settle(&es_backlog.timeline, used);
-        es_backlog.over_ns += used;
         /* What ran beside other streams ran in a time that is counted as theirs. */
         if (!es_backlog.overlap.seen || (es_streams_busy() & ~slot->batch.streams) == 0)
             es_ends_waited(used, now_ns, beside);
+        es_timeline_settle(&es_backlog.timeline, used);
+        es_backlog.over_ns += used;
         es_measured_burst(used);
         if (!beside && !es_backlog.overlap.seen && took_longer(slot, used, now_ns))
             es_measured.doubted = DOUBTED;
