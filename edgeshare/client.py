@@ -9,9 +9,10 @@ from typing import Self, cast
 
 import grpc
 
-from edgeshare.contract.errors import EdgeshareError, Unavailable
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
-from edgeshare.rpc import error_from
+from edgeshare.contract.text import in_one_line
+from edgeshare.rpc import SAID_MAX, connect_error, error_from
 from edgeshare.v1.allocations_pb2 import Allocation, HoldAllocationRequest, HoldAllocationResponse
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from edgeshare.v1.status_pb2 import GetNodeStatusRequest, NodeStatus, Turns, WatchSharesRequest, WatchTurnsRequest
@@ -19,6 +20,9 @@ from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 
 CALL_TIMEOUT_S = 10
 """For calls that a manager answers in milliseconds: only a stopped one takes longer."""
+
+SOCKET_PATH_BYTES_MAX = 107
+"""unix(7): sun_path has 108, the last of them zero."""
 
 CHANNEL_OPTIONS = (
     # A manager that comes back is found again within half a second instead of gRPC's two minutes.
@@ -34,8 +38,14 @@ class ManagerClient:
     """
 
     def __init__(self, runtime_dir: Path) -> None:
+        """Raises InvalidRequest where the folder's path leaves no room for a socket's name."""
         self._status_path = runtime_dir / STATUS_SOCKET
         self._allocations_path = runtime_dir / ALLOCATIONS_SOCKET
+        if len(os.fsencode(self._allocations_path)) > SOCKET_PATH_BYTES_MAX:
+            raise InvalidRequest(
+                f"{self._allocations_path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
+                "name a shorter --runtime-dir"
+            )
         self._status_channel = grpc.insecure_channel(f"unix:{self._status_path}", CHANNEL_OPTIONS)
         self._allocations_channel = grpc.insecure_channel(f"unix:{self._allocations_path}", CHANNEL_OPTIONS)
         self._status = ShareStatusStub(self._status_channel)
@@ -100,9 +110,20 @@ def _translate(code: grpc.StatusCode, text: str, socket: Path) -> EdgeshareError
         return Unavailable(f"the share manager at {socket} does not answer: is it stopped?")
     if code is not grpc.StatusCode.UNAVAILABLE:
         return error_from(code, text)
-    if socket.exists() and not os.access(socket, os.W_OK):
-        return Unavailable(f"{socket} is open to root and the manager's own user only: run this as one of them")
-    return Unavailable(
-        f"no share manager answers at {socket}: start one with "
-        f"'edgeshare sharemgr node --runtime-dir {socket.parent}', or name another --runtime-dir"
-    )
+    match connect_error(socket):
+        case None:
+            # Its own words, or gRPC's for a connection that broke.
+            return Unavailable(
+                f"{socket} is listened on, but the call failed: {in_one_line(text, SAID_MAX)}: try again, look into "
+                "the share manager's log, or name another --runtime-dir"
+            )
+        case FileNotFoundError() | ConnectionRefusedError():
+            return Unavailable(
+                f"no share manager answers at {socket}: start one with "
+                f"'edgeshare sharemgr node --runtime-dir {socket.parent}', or name another --runtime-dir"
+            )
+        case PermissionError():
+            return Unavailable(f"{socket} is open to root and the manager's own user only: run this as one of them")
+        case error:
+            why = error.strerror or error
+            return Unavailable(f"{socket} cannot be connected to: {why}: name another --runtime-dir")

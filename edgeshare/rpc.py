@@ -1,7 +1,10 @@
 """How errors cross gRPC, in both directions."""
 
+import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -36,6 +39,9 @@ CODES: dict[type[EdgeshareError], grpc.StatusCode] = {
 }
 """What a server answers for each of our errors."""
 
+SAID_MAX = 300
+"""Characters of what another process says of its failure."""
+
 ERRORS = {code: kind for kind, code in CODES.items()}
 """What a client raises for each answer; any other answer is Unavailable, because no valid call gets one."""
 
@@ -48,6 +54,20 @@ def status_code(error: EdgeshareError) -> grpc.StatusCode:
 def error_from(code: grpc.StatusCode, text: str) -> EdgeshareError:
     """The error that a server told with this code and text."""
     return ERRORS.get(code, Unavailable)(text)
+
+
+def connect_error(path: Path) -> OSError | None:
+    """Why nobody can connect to a Unix socket now; None: somebody listens there. gRPC has one code, UNAVAILABLE, for
+    that, for a connection that broke, and for what a server says itself. Returns at once."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+            probe.connect(os.fspath(path))
+    except BlockingIOError:
+        # So many wait to be let in that no more fit.
+        return None
+    except OSError as error:
+        return error
+    return None
 
 
 @asynccontextmanager

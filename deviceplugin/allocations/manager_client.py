@@ -9,10 +9,11 @@ import grpc
 
 from deviceplugin.units.ledger import Allocation, Owner, Terms
 from edgeshare.contract.devices import Device
-from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
-from edgeshare.rpc import OWN_POOL, error_from
+from edgeshare.contract.text import in_one_line
+from edgeshare.rpc import OWN_POOL, SAID_MAX, connect_error, error_from
 from edgeshare.v1 import allocations_pb2 as api
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from edgeshare.v1.status_pb2 import GetNodeStatusRequest
@@ -84,11 +85,21 @@ class Manager:
             try:
                 yield channel
             except grpc.aio.AioRpcError as error:
-                if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
-                    raise Unavailable(
-                        f"the node's share manager does not answer at {socket}: containers start as soon as it does"
-                    ) from error
-                raise error_from(error.code(), error.details() or "no reason given") from error
+                raise _translated(error.code(), error.details() or "no reason given", socket) from error
+
+
+def _translated(code: grpc.StatusCode, text: str, socket: Path) -> EdgeshareError:
+    if code is grpc.StatusCode.UNAVAILABLE:
+        error = connect_error(socket)
+        if not isinstance(error, FileNotFoundError | ConnectionRefusedError):
+            # Its own words, where it is there.
+            why = in_one_line(text, SAID_MAX) if error is None else error.strerror or error
+            return Unavailable(
+                f"the node's share manager at {socket} cannot be asked: {why}: containers start as soon as it can"
+            )
+    elif code is not grpc.StatusCode.DEADLINE_EXCEEDED:
+        return error_from(code, text)
+    return Unavailable(f"the node's share manager does not answer at {socket}: containers start as soon as it does")
 
 
 _SHARE_CLASSES = {"batch": api.SHARE_CLASS_BATCH, "latency": api.SHARE_CLASS_LATENCY}

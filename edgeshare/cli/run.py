@@ -42,7 +42,7 @@ SEPARATORS = " :$"
 
 RETRY_S = 1.0
 """Between two attempts to get the allocation back, when somebody else took its place while the manager
-was away."""
+was away, or a manager that is there cannot give it."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +92,24 @@ class Holder(threading.Thread):
                 self.error = error
                 self._child.give_up()
             return
+        lost = ""
         while True:
             try:
                 for _ in answers:
+                    lost = ""
                     _say("holding the share again")
             except EdgeshareError as error:
                 if self._ending.is_set():
                     return
-                _say(f"lost the share: {error}")
+                if str(error) != lost:
+                    _say(f"lost the share: {error}")
                 if isinstance(error, NotFound):
                     # Taken away on purpose, or with its device: then it is not ours to take back.
                     return
-                if not isinstance(error, Unavailable):
+                # The first time it is the manager that went, and gRPC waits for the next one.
+                if lost or not isinstance(error, Unavailable):
                     self._ending.wait(RETRY_S)
+                lost = str(error)
             answers = self._client.hold(self._wanted, wait_for_manager=True)
 
     def _hold_first(self) -> Iterator[HoldAllocationResponse]:

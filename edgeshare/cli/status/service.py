@@ -21,7 +21,11 @@ from edgeshare.rpc import error_from
 from edgeshare.v1.cluster_pb2 import ClusterQuery, ClusterState, GetClusterStatusRequest
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusStub
 
-AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+UNREACHED = ("failed to connect", "errors resolving", "DNS resolution failed")
+"""How gRPC begins what it says of a connection that was never made."""
+
+NO_TRUST = ("Tls handshake failed", "verification check failed")
+"""What it says of one that failed by a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,19 @@ def _call(stub: ClusterStatusStub, request: GetClusterStatusRequest, authorizati
         return stub.GetClusterStatus(request, metadata=(("authorization", authorization),), timeout=CALL_TIMEOUT_S)
     except grpc.RpcError as error:
         call = cast(grpc.Call, error)  # every error of a call is the call itself
-        why = f"--cluster-status {address}: {in_one_line(call.details() or call.code().name, LINE_MAX)}"
-        if call.code() in AWAY:
-            why += ": is it there, or the port-forward to it, and do --cluster-status-ca and -name fit its certificate?"
-        raise error_from(call.code(), why) from error
+        text = in_one_line(call.details() or call.code().name, LINE_MAX)
+        raise error_from(call.code(), f"--cluster-status {address}: {_advised(call.code(), text)}") from error
+
+
+def _advised(code: grpc.StatusCode, text: str) -> str:
+    """What is said, with what may help; ``text`` is gRPC's, or the service's own."""
+    if code is grpc.StatusCode.UNAVAILABLE and not text.startswith(UNREACHED):
+        return f"it was reached, and does not tell now: {text}"
+    if any(each in text for each in NO_TRUST):
+        return f"{text}: do --cluster-status-ca and -name fit its certificate?"
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
+        return f"{text}: is it there, or the port-forward to it?"
+    return text
 
 
 def _address(text: str) -> str:

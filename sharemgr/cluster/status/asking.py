@@ -36,6 +36,9 @@ STATUS_BYTES_MAX = 4 << 20
 REASON_MAX = 300
 """Characters of what a node says of its failure."""
 
+AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+"""What is told of one that cannot be reached; any other code is its own answer."""
+
 OPTIONS = (
     ("grpc.ssl_target_name_override", MANAGERS_TLS_NAME),
     ("grpc.max_receive_message_length", STATUS_BYTES_MAX),
@@ -139,7 +142,8 @@ class Asking:
                 error = f"what answers at {address} tells no status: is it another version's?"
             except AioRpcError as told:
                 why = in_one_line(told.details() or "", REASON_MAX)
-                error = f"its share manager does not answer at {address}: {told.code().name} {why}"
+                does = "does not answer" if told.code() in AWAY else "tells no status"
+                error = f"its share manager {does} at {address}: {told.code().name} {why}"
         return Told(node.told.status, node.told.at_ns, error)
 
 
