@@ -9,17 +9,16 @@ from typing import Any
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.kube import Kube
-from sharemgr.node.clients.budget import Budget
+from edgeshare.log_limit import LogLimit
 from sharemgr.node.machine.allocations import Owner
 
 logger = logging.getLogger(__name__)
 
 COMPONENT = "edgeshare-sharemgr"
 
-EVENTS_PER_MINUTE = 6
-"""Of each reason: a pod that does the same again and again gets no more events than this, and thirty at once."""
-
 EVENTS_BURST = 30
+"""Of each reason: a pod that does the same again and again gets no more events than these at once, and then six a
+minute."""
 
 
 class Reason(StrEnum):
@@ -34,20 +33,23 @@ class Reason(StrEnum):
 class Events:
     """Writes events. Nothing here waits: a thread does, for the API server."""
 
-    def __init__(self, node_name: str, cluster: Callable[[], Kube] | None) -> None:
+    def __init__(
+        self, node_name: str, cluster: Callable[[], Kube] | None, now_ns: Callable[[], int] = monotonic_ns
+    ) -> None:
         """``cluster`` reaches the API server, in a thread of its own; None where there is none, and then nothing is
         written."""
+        self._now_ns = now_ns
         self._node_name = node_name
         self._cluster = cluster
         self._kube: Kube | None = None
-        self._budgets = {reason: Budget(EVENTS_PER_MINUTE, EVENTS_BURST, per_s=60) for reason in Reason}
+        self._limits = {reason: LogLimit(EVENTS_BURST) for reason in Reason}
         self._writing: set[asyncio.Task[None]] = set()
 
     def warn(self, owner: Owner, reason: Reason, message: str) -> None:
         """A warning about the owner's pod, unless there were too many of that reason; one that cannot be written is
         said in the log. Of a pod at least the uid is known, as the kubelet has it; who is no pod gets none. ``message``
         says what is wrong, where, and what to do."""
-        if self._cluster is None or not owner.pod_uid or not self._budgets[reason].spend(monotonic_ns()):
+        if self._cluster is None or not owner.pod_uid or self._limits[reason].ending(self._now_ns()) is None:
             return
         task = asyncio.create_task(asyncio.to_thread(self._write, self._cluster, owner, reason, message), name=reason)
         self._writing.add(task)

@@ -8,7 +8,7 @@ from time import monotonic_ns
 
 from edgeshare.contract.devices import Device
 from edgeshare.contract.units import UNITS_PER_DEVICE
-from sharemgr.node.clients.budget import Budget
+from edgeshare.log_limit import LogLimit
 from sharemgr.node.clients.server import AllocationServer
 from sharemgr.node.events import Events, Reason
 from sharemgr.node.machine.allocations import Allocation, Owner
@@ -18,10 +18,8 @@ from sharemgr.node.sockets.peers import start_time
 
 logger = logging.getLogger(__name__)
 
-LINES_PER_MINUTE = 6
-"""In the log: of more processes than that, and thirty at once, only how many there were is said."""
-
 LINES_BURST = 30
+"""In the log: of more processes at once, and then of more than six a minute, only how many there were is said."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,7 @@ class UnmanagedProcesses:
     def __init__(self, events: Events, now_ns: Callable[[], int] = monotonic_ns) -> None:
         self._events = events
         self._now_ns = now_ns
-        self._lines = Budget(LINES_PER_MINUTE, LINES_BURST, per_s=60)
-        self._unsaid_count = 0
+        self._lines = LogLimit(LINES_BURST)
         self._present: dict[tuple[str, int], Process] = {}
         self._pids: dict[str, set[int]] = {}
         self._pids_before: dict[str, set[int]] = {}
@@ -100,13 +97,10 @@ class UnmanagedProcesses:
         if share is not None:
             where = f"in pod {share.owner.namespace}/{share.owner.pod} (allocation {share.id})"
         # A program may start as many as it likes, one after the other. Status names all that are there.
-        if self._lines.spend(self._now_ns()):
-            more = f" ({self._unsaid_count} more since the last such line)" if self._unsaid_count else ""
-            self._unsaid_count = 0
+        more = self._lines.ending(self._now_ns())
+        if more is not None:
             said = "process %d, %s, uses GPU %s past its share: no hook tells of it%s"
             logger.warning(said, process.pid, where, process.device_id, more)
-        else:
-            self._unsaid_count += 1
         if container is not None:
             self._events.warn(
                 Owner(pod_uid=container.pod_uid) if share is None else share.owner,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from edgeshare.kube.kube import Kube
+from edgeshare.log_limit import SAID_EVERY_NS
 from edgeshare.v1 import allocations_pb2 as messages
 from sharemgr.node.events import EVENTS_BURST, Events, Reason
 from sharemgr.node.machine.allocations import Owner
@@ -133,6 +134,21 @@ async def test_one_reason_for_events_leaves_room_for_another(tmp_path: Path) -> 
         await events.close()
         reasons = sorted(event["reason"] for event in api.events)
     assert reasons == [Reason.CONTEXT_REFUSED, *[Reason.UNMANAGED_PROCESS] * EVENTS_BURST]
+
+
+async def test_a_flood_of_events_keeps_none_away_that_comes_after_it(tmp_path: Path) -> None:
+    now_ns = 0
+    with serving(tmp_path) as (api, kubeconfig):
+        events = Events("n1", lambda: Kube.from_kubeconfig(kubeconfig), lambda: now_ns)
+        hostile, other = (Owner(namespace="team", pod=pod, pod_uid=pod) for pod in ("hostile", "other"))
+        for number in range(1000):
+            events.warn(hostile, Reason.UNMANAGED_PROCESS, f"process {number}")
+        now_ns = SAID_EVERY_NS
+        events.warn(other, Reason.UNMANAGED_PROCESS, "a process")
+        await written()
+        await events.close()
+        pods = [event["involvedObject"]["name"] for event in api.events]
+    assert sorted(pods) == ["hostile"] * EVENTS_BURST + ["other"]
 
 
 async def test_an_event_that_cannot_be_written_is_said_in_the_log(

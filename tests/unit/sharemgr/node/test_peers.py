@@ -98,3 +98,16 @@ def test_unmanaged_processes_without_end_are_told_of_now_and_then(caplog: pytest
     told = [(int(message.split()[1].strip(",")), message.partition("tells of it")[2]) for message in caplog.messages]
     assert told[:-1] == [(pid, "") for pid in range(first, first + LINES_BURST)]
     assert told[-1] == (first + 100, " (5 more since the last such line)")
+
+
+def test_a_flood_of_unmanaged_processes_hides_none_that_comes_after_it(caplog: pytest.LogCaptureFixture) -> None:
+    now_ns = 0
+    unmanaged = UnmanagedProcesses(Events("", None), lambda: now_ns)
+    first = 2**22 + 1
+    for pid in range(first, first + 1000):
+        unmanaged.seen({"GPU-1": [pid]}, [])
+    caplog.clear()
+    now_ns = 60 * NS_PER_S
+    unmanaged.seen({"GPU-1": [first + 1000]}, [])
+    (said,) = caplog.messages
+    assert said.startswith(f"process {first + 1000}, ")
