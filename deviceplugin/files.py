@@ -18,8 +18,16 @@ RANDOM_LENGTH = 8
 
 
 def write_file(path: Path, content: bytes, mode: int = READABLE) -> None:
-    """Puts a file in place by rename, whatever is there now; who has the old one mapped or mounted keeps
-    it."""
+    """Puts a file in place by rename, whatever is there now; who has the old one mapped or mounted keeps it. Raises
+    OSError, which names the path."""
+    try:
+        _put(path, content, mode)
+    except OSError as error:
+        # That of the file that takes its place is another each time, and would be a new reason for whoever says it.
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _put(path: Path, content: bytes, mode: int) -> None:
     descriptor, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

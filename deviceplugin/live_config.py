@@ -9,6 +9,7 @@ from deviceplugin.config import Config, NodeConfig
 from deviceplugin.files import remove_unfinished, write_file
 from edgeshare.config_file import read_config
 from edgeshare.contract.names import CONFIG_DEFAULT
+from edgeshare.log_limit import Trouble
 from edgeshare.waiting import Change
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,8 @@ class ChosenName:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._unread = Trouble(logger, "which config this node had is not known")
+        self._unkept = Trouble(logger, "which config this node has is not kept")
 
     def read(self) -> str:
         """The name; empty where none was kept."""
@@ -65,7 +68,7 @@ class ChosenName:
         except FileNotFoundError:
             return ""
         except (OSError, UnicodeDecodeError) as error:
-            logger.warning("which config this node had is not known: %s: %s", self._path, error)
+            self._unread.fails(f"{self._path}: {error}")
             return ""
 
     def write(self, name: str) -> None:
@@ -76,5 +79,6 @@ class ChosenName:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_file(self._path, f"{name}\n".encode())
+            self._unkept.over()
         except OSError as error:
-            logger.warning("which config this node has is not kept: %s: %s", self._path, error)
+            self._unkept.fails(f"{self._path}: {error}")

@@ -36,6 +36,7 @@ from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY, PLUGINS_DIR, POD_RESOURCES_SOCKET
 from edgeshare.http import web
 from edgeshare.lock_file import locked
+from edgeshare.log_limit import Trouble
 from edgeshare.waiting import first_of, told_to_end
 
 logger = logging.getLogger(__name__)
@@ -83,6 +84,7 @@ class Plugin:
         self._devices = Devices()
         self._health = HealthWatch(self._settings.now.health, state_dir / "health", dev=config.node_dev)
         self._events = NodeEvents()
+        self._untold = Trouble(logger, "the node is not told of it")
         self._counters = Counters()
         kube, node_name = connect(config, environment)
         self._node = Node(kube, node_name) if kube is not None else None
@@ -241,15 +243,16 @@ class Plugin:
         if self._node is not None:
             try:
                 await self._events.write(self._node.warn)
+                self._untold.over()
             except EdgeshareError as error:
-                logger.warning("the node is not told of it: %s", error)
+                self._untold.fails(error)
 
     async def _compare(self, stop: asyncio.Event) -> None:
-        said = ""
+        trouble = Trouble(logger, "allocations not compared")
         while not stop.is_set():
             await first_of(stop, timeout_s=COMPARE_PAUSE_S)
             # Where nothing is held nothing can be over, and each comparison wakes the manager too.
-            held = said or any(resource.store.ledger or resource.store.leaving for resource in self._resources)
+            held = trouble.count or any(resource.store.ledger or resource.store.leaving for resource in self._resources)
             compare_s = self._settings.now.compare_s
             await first_of(stop, self._allocated, timeout_s=compare_s if held else max(compare_s, COMPARE_IDLE_S))
             if stop.is_set():
@@ -258,12 +261,10 @@ class Plugin:
             try:
                 for resource in self._served():
                     await resource.compare()
-                said = ""
             except EdgeshareError as error:
-                if str(error) != said:
-                    said = str(error)
-                    logger.warning("allocations not compared: %s", error)
+                trouble.fails(error)
             else:
+                trouble.over()
                 if not self._library.all_known:
                     self._library.all_known = True
                     self._gpus.store.remove_old_libraries()

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from edgeshare.contract.errors import EdgeshareError
+from edgeshare.log_limit import Trouble
 from edgeshare.waiting import ended, first_of
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ async def keep(
     ``look`` cannot do it says by raising an EdgeshareError: the log has it once, after ``complaint``, and it looks
     again after ``again_s``. A look that is under way at ``stop`` is cancelled: an API server that does not answer keeps
     nobody from ending."""
-    said = ""
+    trouble = Trouble(logger, complaint)
     while not stop.is_set():
         changes = next_changes()
         looking = asyncio.ensure_future(look())
@@ -43,10 +44,8 @@ async def keep(
             return
         try:
             looking.result()
-            said = ""
+            trouble.over()
         except EdgeshareError as error:
-            if str(error) != said:
-                said = str(error)
-                logger.warning("%s: %s", complaint, error)
+            trouble.fails(error)
         await first_of(stop, timeout_s=pause_s)
-        await first_of(stop, *changes, timeout_s=again_s if said else every_s)
+        await first_of(stop, *changes, timeout_s=again_s if trouble.count else every_s)

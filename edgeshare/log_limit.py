@@ -15,8 +15,8 @@ REASONS_AT_ONCE = 30
 
 
 class LogLimit:
-    """How often lines of one kind are said: ``burst`` of them at once, and one each SAID_EVERY_NS on average. Those that
-    go unsaid do not count, so that a flood keeps nothing from being said after it."""
+    """How often lines of one kind are said: ``burst`` of them at once, and one each SAID_EVERY_NS on average. What goes
+    unsaid does not count, so that a flood keeps nothing from being said after it."""
 
     def __init__(self, burst: int = 1) -> None:
         self._free_ns = burst * SAID_EVERY_NS

@@ -11,6 +11,7 @@ from time import monotonic
 from pydantic import BaseModel, ConfigDict
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.log_limit import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class Pems:
         self._files = files
         self._lock = threading.Lock()
         self._read_at_s = monotonic()
+        self._trouble = Trouble(logger, "the certificates hold as they were", "the certificates' files are read again")
         self._found = self._held = self._contents()
         self._check()
 
@@ -61,13 +63,16 @@ class Pems:
     def _look(self) -> None:
         try:
             found = self._contents()
+            if found == self._held:
+                self._trouble.over()
             if found == self._found:
                 return
             self._found = found
             self._check()
         except InvalidRequest as error:
-            logger.error("the certificates hold as they were: %s", error)
+            self._trouble.fails(error)
             return
+        self._trouble.over()
         self._held = found
         logger.info("new certificates hold, for connections that are made from now on")
 

@@ -7,6 +7,7 @@ and does not list is free, whatever the ledger says. What it lists is not free, 
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from time import monotonic_ns
 
 from deviceplugin.admission.check import check_assigned, check_units, check_unreserved
 from deviceplugin.admission.unit_choice import Room, Wish, choose
@@ -23,8 +24,12 @@ from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.lifetime import Taking, goes_on, taking
 from edgeshare.kube.asking import in_time
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
+from edgeshare.log_limit import LogLimit, Trouble
 
 logger = logging.getLogger(__name__)
+
+UNSURE_BURST = 30
+"""Lines at once, and then six a minute: a kubelet that does not answer is asked about each allocation."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,10 @@ class Admission:
         self._applicants = applicants
         self._lifetimes = lifetimes
         self._expected = Expected(frozenset(), None)
+        self._unlisted = Trouble(logger, "choosing units without the kubelet's list")
+        self._unknown = Trouble(logger, "choosing units without knowing for whom")
+        self._to_nobody = Trouble(logger, "handing units out without knowing to whom")
+        self._taken_for_live = LogLimit(UNSURE_BURST)
         self._handed_out = 0
         """How often units were, so that whoever looked before can tell."""
 
@@ -88,18 +97,20 @@ class Admission:
             listing = await self._listings.list()
         except Unavailable as error:
             # A hint that fails would fail the pod. Without the list, all that we know of counts as held.
-            logger.warning("choosing units without the kubelet's list: %s", error)
+            self._unlisted.fails(error)
             held = frozenset(unit for allocation in self._store.ledger for unit in allocation.unit_ids)
             return Seen(held, [], Lasting(), [])
+        self._unlisted.over()
         held = frozenset(unit for containers in listing.values() for units in containers.values() for unit in units)
         doubtful = self._store.ledger.touching(offered - held)
         try:
             async with in_time():
                 lasting = await self._lifetimes.lasting(doubtful)
                 found = await self._applicants.find(listing, size, lasting.idle)
+            self._unknown.over()
         except Unavailable as error:
             # Its start asks again, and lets nobody start on a device that is not his.
-            logger.warning("choosing units without knowing for whom: %s", error)
+            self._unknown.fails(error)
             lasting, found = in_doubt(doubtful), []
         return Seen(held, doubtful, lasting, found)
 
@@ -193,8 +204,9 @@ class Admission:
                 lasting = await self._lifetimes.lasting(doubtful)
                 if not preferred and not found:
                     found = await self._applicants.skipped(unit_ids, lasting.idle)
+            self._to_nobody.over()
         except Unavailable as error:
-            logger.warning("handing units out without knowing to whom: %s", error)
+            self._to_nobody.fails(error)
             lasting = in_doubt(doubtful)
         return lasting, found
 
@@ -225,7 +237,9 @@ class Admission:
         try:
             containers = await self._listings.get(owner.namespace, owner.pod)
         except Unavailable as error:
-            logger.warning("taking %s of %s for live: %s", allocation.id, owner, error)
+            more = self._taken_for_live.ending(monotonic_ns())
+            if more is not None:
+                logger.warning("taking %s of %s for live: %s%s", allocation.id, owner, error, more)
             return True
         return shows(containers, owner, allocation.unit_ids)
 

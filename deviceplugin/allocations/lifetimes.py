@@ -15,6 +15,7 @@ from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.lifetime import Doubt, has_ended, lasts_unasked
 from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
+from edgeshare.log_limit import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class Lifetimes:
         self._pods = pods
         self._manager = manager
         self.settled_at_s = math.inf
+        self._clients_unknown = Trouble(logger, "taking allocations of pods that are over for unused")
 
     def kubelet_started(self) -> None:
         """From now on its list may be short for a while."""
@@ -67,11 +69,13 @@ class Lifetimes:
     async def having_clients(self) -> set[str]:
         """The allocations whose processes run: those of a pod that was deleted by force can outlive it."""
         try:
-            return await self._manager.having_clients()
+            found = await self._manager.having_clients()
         except EdgeshareError as error:
             # Anybody may use that socket up: then the kubelet's and the API server's word has to do.
-            logger.warning("taking allocations of pods that are over for unused: %s", error)
+            self._clients_unknown.fails(error)
             return set()
+        self._clients_unknown.over()
+        return found
 
     async def lasting(self, doubtful: Collection[Allocation]) -> Lasting:
         """Which of these last, of which the kubelet offers units or hands them out. Raises Unavailable where the

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.log_limit import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ class OtherPlugins:
         self._ask = ask
         self._seen_s: dict[tuple[str, str], float] = {}
         self._asked_s: float | None = None
-        self._said = ""
+        self._trouble = Trouble(logger, "not known whether another device plugin has these devices too")
 
     async def look(self, now_s: float) -> Mapping[str, Collection[str]]:
         """The ids of the devices of each resource that is not ours, as of now or as last seen."""
@@ -31,11 +32,10 @@ class OtherPlugins:
             try:
                 others = await self._ask()
             except Unavailable as error:
-                if str(error) != self._said:
-                    self._said = str(error)
-                    logger.warning("not known whether another device plugin has these devices too: %s", error)
+                self._trouble.fails(error)
             else:
-                self._asked_s, self._said = now_s, ""
+                self._trouble.over()
+                self._asked_s = now_s
                 self._seen_s |= {(resource, device): now_s for resource, ids in others.items() for device in ids}
         self._seen_s = {key: seen_s for key, seen_s in self._seen_s.items() if now_s < seen_s + KEPT_S}
         resources = {resource for resource, _ in self._seen_s}

@@ -13,6 +13,7 @@ from deviceplugin.health.rules import resumed
 from deviceplugin.health.state import State
 from edgeshare.bounded_file import read
 from edgeshare.contract.devices import Device
+from edgeshare.log_limit import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ class HealthRecords:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._written: dict[str, Known] = {}
+        self._unwritten: dict[str, Trouble] = {}
+        """By the id of a device whose health could not be kept."""
 
     def read(self) -> dict[str, Known]:
         """Every record, by its device's id. One that cannot be read is left out, and said so. For a start:
@@ -64,14 +67,21 @@ class HealthRecords:
             write_file(self._path(known.device.id), KNOWN.dump_json(known))
         except OSError as error:
             # A device is taken off the list whether or not that can be kept.
-            logger.warning("the health of %s is not kept: %s", known.device.id, error)
+            complaint = f"the health of {known.device.id} is not kept"
+            self._unwritten.setdefault(known.device.id, Trouble(logger, complaint)).fails(error)
             return
+        if known.device.id in self._unwritten:
+            self._unwritten.pop(known.device.id).over()
         self._written[known.device.id] = known
 
     def forget(self, device_id: str) -> None:
         """Removes the record of a device that is no more."""
         if self._written.pop(device_id, None) is not None:
-            self._path(device_id).unlink(missing_ok=True)
+            try:
+                self._path(device_id).unlink(missing_ok=True)
+            except OSError as error:
+                # At the next start it counts as one that was taken away.
+                logger.warning("the health of %s stays: %s", device_id, error)
 
     def _path(self, device_id: str) -> Path:
         return self._folder / f"{quote(device_id, safe='')}.json"

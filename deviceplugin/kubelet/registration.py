@@ -27,6 +27,7 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationStub,
     add_DevicePluginServicer_to_server,
 )
+from edgeshare.log_limit import Trouble
 from edgeshare.rpc import OWN_POOL
 from edgeshare.waiting import Awaited, first_of, is_done
 from edgeshare.watch import FolderWatch
@@ -78,25 +79,22 @@ class Lifecycle:
         self._socket_prefix = socket_prefix
         self._make_service = make_service
         self._watch = FolderWatch(folder)
+        self._trouble = Trouble(logger, "not registered, trying again", f"{resource} is registered again")
 
     async def run(self, stop: asyncio.Event, registered: Callable[[], None]) -> None:
         """Serves and registers, again and again, until ``stop``; calls ``registered`` each time that it is."""
         self._clear_leftovers()
         loop = asyncio.get_running_loop()
         failures = 0
-        said = ""
         async with self._watch.running():
             while not stop.is_set():
                 change = self._watch.next_change()
                 began_s = loop.time()
                 try:
                     await self._session(stop, registered)
-                    said = ""
                 except Unavailable as error:
                     self.not_ready = str(error)
-                    if str(error) != said:
-                        said = str(error)
-                        logger.warning("not registered, trying again: %s", error)
+                    self._trouble.fails(error)
                 # A kubelet that registers us and at once lets go again is not to be kept busy with it.
                 failures = failures + 1 if loop.time() - began_s < STEADY_S else 1
                 # What may have changed is that the kubelet's socket is there: no need to wait any longer.
@@ -127,6 +125,7 @@ class Lifecycle:
                     raise Unavailable("the kubelet registered us but takes no list: look into its log")
                 logger.info("registered %s as %s", self.resource, own_socket.name)
                 self.not_ready = ""
+                self._trouble.over()
                 registered()
                 await self._wait(is_over, stop, service.unwatched)
             self.not_ready = _end(stop, service)

@@ -4,7 +4,7 @@ events."""
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
-from time import perf_counter_ns
+from time import monotonic_ns, perf_counter_ns
 from typing import NoReturn
 
 from deviceplugin.admission.admission import Admission
@@ -16,6 +16,7 @@ from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import UNITS_PER_DEVICE, unit_id
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import DevicePluginServicer
+from edgeshare.log_limit import LogLimit
 from edgeshare.rpc import Context, status_code
 from edgeshare.waiting import first_of
 
@@ -23,6 +24,10 @@ logger = logging.getLogger(__name__)
 
 OPTIONS = api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
 """Both of the optional calls are wanted."""
+
+REFUSALS_BURST = 30
+"""In the log, and then six a minute: a controller makes pods that are refused without end. Their events and the metric
+have all of them."""
 
 
 class Service(DevicePluginServicer):
@@ -37,6 +42,7 @@ class Service(DevicePluginServicer):
         self._changed = changed
         """Set after each Allocate: there is an allocation whose owner is to be learnt."""
         self._counters = counters
+        self._refusals = LogLimit(REFUSALS_BURST)
         self._closing = asyncio.Event()
         self._streams = 0
         self.listed = asyncio.Event()
@@ -108,7 +114,9 @@ class Service(DevicePluginServicer):
 
     async def _refuse(self, call: str, context: Context, error: EdgeshareError) -> NoReturn:
         self._counters.refusals[call, type(error).__name__] += 1
-        logger.warning("refused: %s", error)
+        more = self._refusals.ending(monotonic_ns())
+        if more is not None:
+            logger.warning("refused: %s%s", error, more)
         await context.abort(status_code(error), str(error))
         raise AssertionError("abort always raises")
 

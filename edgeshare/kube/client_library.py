@@ -23,6 +23,7 @@ from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.messages import CONFLICT, NOT_FOUND, read_token
+from edgeshare.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
@@ -170,9 +171,8 @@ class Candidate:
         lock.api_instance = self._leases  # type: ignore[assignment]
         self._times = times
         # Its callbacks come late: after a whole deadline, when another has long taken the Lease.
-        self._election = ElectionConfig(  # type: ignore[no-untyped-call]
-            lock, times.lease_s, times.renew_s, times.retry_s, onstarted_leading=_nothing, onstopped_leading=_nothing
-        )
+        callbacks = dict.fromkeys(("onstarted_leading", "onstopped_leading"), lambda: None)
+        self._election = ElectionConfig(lock, times.lease_s, times.renew_s, times.retry_s, **callbacks)  # type: ignore[no-untyped-call]
         self._where = (name, namespace)
 
     def start(self) -> None:
@@ -187,6 +187,7 @@ class Candidate:
         self._leases.give_back(*self._where)
 
     def _run(self) -> None:
+        log = LogLimit()
         while True:
             try:
                 LeaderElection(self._election).run()  # type: ignore[no-untyped-call]
@@ -194,7 +195,8 @@ class Candidate:
                 return
             except Exception:
                 # A Lease with nonsense in it, say: nobody leads then, and it has to be said for as long as that lasts.
-                logger.exception("Lease %s cannot be taken", "/".join(reversed(self._where)))
+                if (more := log.ending(time.monotonic_ns())) is not None:
+                    logger.exception("Lease %s cannot be taken%s", "/".join(reversed(self._where)), more)
                 time.sleep(self._times.retry_s)
 
 
@@ -292,7 +294,3 @@ def _holder(lease: client.V1Lease) -> str:
 
 def _reason(error: Any) -> str:
     return f"{error.status} {error.reason}" if error.status else str(error.reason)
-
-
-def _nothing() -> None:
-    pass

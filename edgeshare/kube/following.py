@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import Expired
+from edgeshare.log_limit import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +46,12 @@ class Progress:
     def __init__(self, path: str, logger: logging.Logger) -> None:
         self.version = ""
         """What comes after it is to be watched; empty: to be listed."""
-        self.failures = 0
-        """One after the other."""
-        self._path = path
-        self._logger = logger
-        self._said = ""
+        self._trouble = Trouble(logger, f"{path} is not followed", f"{path} is followed again")
+
+    @property
+    def failures(self) -> int:
+        """How many there were, one after the other."""
+        return self._trouble.count
 
     def take(self, change: Json, keep: Callable[[Json], T | None]) -> T | None:
         """What is kept of a change. Raises what ``keep`` does, and one of STUMBLES for what is no change."""
@@ -58,18 +60,13 @@ class Progress:
 
     def goes_on(self) -> None:
         """A change was taken in."""
-        if self.failures:
-            self._logger.info("%s is followed again", self._path)
-            self._said, self.failures = "", 0
+        self._trouble.over()
 
     def fail(self, error: Exception) -> None:
         """Following broke off: the log has it once."""
         if isinstance(error, Expired):
             self.version = ""
-        self.failures += 1
-        if str(error) != self._said:
-            self._said = str(error)
-            self._logger.warning("%s is not followed: %s", self._path, error)
+        self._trouble.fails(error)
 
 
 class Following(Generic[T]):

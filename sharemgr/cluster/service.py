@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
-from time import monotonic
+from time import monotonic, monotonic_ns
 from typing import TypeVar
 
 from prometheus_client.core import Metric
@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.following import Json
+from edgeshare.log_limit import LogLimit
 from sharemgr.cluster.config import Choice, Config
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
@@ -41,6 +42,11 @@ least, at most twice as long, what filter answered is kept: kube-scheduler itsel
 IDLE_S = 600.0
 """A pod that was not filtered for so long, or twice that, is gone: kube-scheduler tries each again within five minutes
 or so (podMaxInUnschedulablePodsDuration)."""
+
+
+FAULTS_BURST = 30
+"""Lines at once, and then six a minute: the metrics count them all, and a node that goes makes one for each of its
+pods."""
 
 
 class Service:
@@ -124,12 +130,15 @@ class Faults:
     def __init__(self, books: Books) -> None:
         self._books = books
         self._said: set[str] = set()
+        self._limit = LogLimit(FAULTS_BURST)
 
     def say(self) -> None:
         """Says what is new since the last time."""
         now = {*self._books.flagged.values(), *self._books.faults.values(), *self._books.overcommitted()}
         for text in sorted(now - self._said):
-            logger.warning("%s", text)
+            more = self._limit.ending(monotonic_ns())
+            if more is not None:
+                logger.warning("%s%s", text, more)
         self._said = now
 
 

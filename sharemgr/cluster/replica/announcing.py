@@ -15,6 +15,7 @@ from edgeshare.kube.calls import Calls
 from edgeshare.kube.following import pause_s
 from edgeshare.kube.kube import APPLY_PATCH
 from edgeshare.kube.messages import apply_query
+from edgeshare.log_limit import Trouble
 from sharemgr.cluster.config import Config
 
 logger = logging.getLogger(__name__)
@@ -74,18 +75,13 @@ def announcement(config: Config, environment: Mapping[str, str] = os.environ) ->
 
 async def announce(calls: Calls, what: Announcement) -> None:
     """Tells it, again and again, until cancelled."""
-    failures, said = 0, ""
+    trouble = Trouble(logger, "the Service does not lead here", "the Service leads here")
     while True:
         try:
             if await calls.call("PATCH", what.path, what.body, APPLY_PATCH) is None:
                 raise Unavailable(f"there is nothing at {what.path.partition('?')[0]}")
         except Unavailable as error:
-            failures += 1
-            if str(error) != said:
-                said = str(error)
-                logger.warning("the Service does not lead here: %s", error)
+            trouble.fails(error)
         else:
-            if failures:
-                logger.info("the Service leads here")
-            failures, said = 0, ""
-        await asyncio.sleep(pause_s(failures) if failures else AGAIN_S)
+            trouble.over()
+        await asyncio.sleep(pause_s(trouble.count) if trouble.count else AGAIN_S)

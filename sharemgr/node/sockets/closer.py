@@ -16,6 +16,9 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
+from time import monotonic_ns
+
+from edgeshare.log_limit import LogLimit
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +27,9 @@ SO_PASSRIGHTS = 83
 
 PASSED_MAX = 253
 """In one record: SCM_MAX_FD of the kernel's net/scm.h."""
+
+_no_thread = LogLimit()
+"""Of the lines that say that no thread can be started: threads are the manager's, of all allocations together."""
 
 FULL = 64
 """So many wait to be closed that no more are taken in: as many as clients of an allocation that end at once."""
@@ -79,7 +85,8 @@ class Closer:
             except RuntimeError as error:
                 # They are closed with the next ones; nobody else than this allocation has to wait for that.
                 self._closes = False
-                logger.error("no thread can be started to close what clients passed in: %s", error)
+                if (more := _no_thread.ending(monotonic_ns())) is not None:
+                    logger.error("no thread can be started to close what clients passed in: %s%s", error, more)
 
     def _run(self) -> None:
         while True:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deviceplugin.kubelet.service import REFUSALS_BURST
 from tests.kit.kubelet.node_under_test import UUIDS, Node
 from tests.kit.kubelet.pod import Pod, StartError, folder_of
 
@@ -32,6 +33,14 @@ async def test_files_that_went_missing_are_there_again_when_a_container_starts(r
 async def test_units_that_were_never_handed_out_do_not_start(ready: Node) -> None:
     with pytest.raises(StartError, match="were not handed out here, or the record of it is lost"):
         await ready.kubelet.pre_start(frozenset({f"{UUIDS[0]}::00"}))
+
+
+async def test_refusals_without_end_are_said_now_and_then(ready: Node) -> None:
+    for _ in range(REFUSALS_BURST + 10):
+        with pytest.raises(StartError, match="were not handed out here"):
+            await ready.kubelet.pre_start(frozenset({f"{UUIDS[0]}::00"}))
+    lines = ready.plugin_log.read_text().splitlines()
+    assert sum("refused: these units were not handed out here" in line for line in lines) == REFUSALS_BURST
 
 
 async def test_an_init_container_and_the_next_one_share_their_allocation(ready: Node) -> None:

@@ -64,8 +64,25 @@ def test_a_broken_record_is_left_out_and_said(tmp_path: Path, caplog: pytest.Log
 
 def test_a_disk_that_takes_nothing_is_said_and_survived(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "health").write_text("a file where a folder should be")
-    HealthRecords(tmp_path / "health").write(Known(CORAL, ILL))
-    assert f"the health of {CORAL.id} is not kept" in caplog.text
+    caplog.set_level(logging.INFO)
+    records = HealthRecords(tmp_path / "health")
+    # It is tried at each look.
+    for _ in range(3):
+        records.write(Known(CORAL, ILL))
+    (tmp_path / "health").unlink()
+    records.write(Known(CORAL, ILL))
+    complaint = f"the health of {CORAL.id} is not kept: "
+    assert [message.partition(complaint)[2][:9] for message in caplog.messages] == ["[Errno 17", "over, aft"]
+
+
+def test_a_record_that_cannot_be_removed_is_said_and_survived(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    records = HealthRecords(tmp_path)
+    records.write(Known(CORAL, ILL))
+    (record,) = tmp_path.iterdir()
+    record.unlink()
+    record.mkdir()
+    records.forget(CORAL.id)
+    assert f"the health of {CORAL.id} stays: " in caplog.text
 
 
 def test_a_device_that_is_gone_stays_listed_over_a_restart_and_not_over_a_reboot(tmp_path: Path) -> None:

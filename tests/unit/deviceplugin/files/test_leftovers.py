@@ -3,8 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from deviceplugin.allocations.store import Store
 from deviceplugin.devices.device_list import Devices
+from deviceplugin.files import write_file
 from deviceplugin.health.health_records import HealthRecords
 from deviceplugin.inject.cdi import Specs
 from deviceplugin.inject.library import Library
@@ -64,3 +67,12 @@ def test_what_lies_there_for_an_allocation_without_a_record_goes_unless_the_mana
     again.remove_unrecorded(set())
     assert {path.name for path in folder.iterdir()} == {recorded.id}
     assert {path.name for path in begun.parent.iterdir()} == {recorded.id, others.name}
+
+
+def test_a_file_that_cannot_be_put_in_place_is_named_the_same_each_time(tmp_path: Path) -> None:
+    said = set()
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError) as caught:
+            write_file(tmp_path / "gone" / "file", b"text")
+        said.add(str(caught.value))
+    assert said == {f"[Errno 2] No such file or directory: '{tmp_path / 'gone' / 'file'}'"}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sharemgr.cluster.service import Faults
+from sharemgr.cluster.service import FAULTS_BURST, Faults
 from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
@@ -73,3 +73,10 @@ def test_a_gpu_that_is_overcommitted_is_named_with_those_who_hold_it(books: Book
     books.node_told(AcceleratorNode(inventory, (Listed("a", "4", (Take("g", 110, 1),)),)))
     books.pod_gone("1")
     assert said() == ["node n: pods that are gone hold more of GPU g than there is of it"]
+
+
+def test_of_many_faults_at_once_some_are_said_and_the_others_counted(books: Books, said: Saying) -> None:
+    for number in range(FAULTS_BURST + 10):
+        books.pod_seen(pod(f"stray-{number}", str(number), 1))
+    assert len(said()) == FAULTS_BURST
+    assert said() == []

@@ -3,6 +3,7 @@
 import errno
 import os
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.events import Events
+from sharemgr.node.sockets.closer import Closer
 from sharemgr.node.sockets.peers import Peer, start_time
 from sharemgr.node.unmanaged import LINES_BURST, UnmanagedProcesses
 
@@ -111,3 +113,21 @@ def test_a_flood_of_unmanaged_processes_hides_none_that_comes_after_it(caplog: p
     unmanaged.seen({"GPU-1": [first + 1000]}, [])
     (said,) = caplog.messages
     assert said.startswith(f"process {first + 1000}, ")
+
+
+def test_threads_that_cannot_be_started_are_said_now_and_then(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        for _ in range(3):
+            # As a kernel does that cannot be told to refuse what clients pass.
+            closer = Closer(listener)
+            closer._close([os.open(os.devnull, os.O_RDONLY)])
+            for descriptor in closer._waiting:
+                os.close(descriptor)
+    (said,) = caplog.messages
+    assert said.startswith("no thread can be started to close what clients passed in: can't start new thread")
