@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from edgeshare.contract.errors import EdgeshareError
-from edgeshare.log_limit import Trouble
+from edgeshare.trouble import Trouble
 from edgeshare.waiting import ended, first_of
 
 logger = logging.getLogger(__name__)

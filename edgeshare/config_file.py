@@ -1,5 +1,6 @@
 """Reads a part's configuration: a YAML file, parsed strictly into that part's own model."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeVar, get_args
@@ -12,6 +13,9 @@ from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.object_names import NAME_MAX
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+UNFIT = re.compile("[\\0\ud800-\udfff]")
 
 
 def _address(text: str) -> str:
@@ -38,7 +42,9 @@ def read_config(path: Path | None, model: type[Model]) -> Model:
     if path is None:
         return model()
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
+        _check_texts(text)
     except OSError as error:
         raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
@@ -52,6 +58,14 @@ def read_config(path: Path | None, model: type[Model]) -> Model:
         return model.model_validate(content)
     except ValidationError as error:
         raise InvalidRequest(f"{path}: {_explain(error, model)}") from error
+
+
+def _check_texts(text: str) -> None:
+    """Raises ValueError where YAML's escapes make what no path can have: a zero, or half of a character."""
+    for event in yaml.parse(text):
+        if isinstance(event, yaml.ScalarEvent) and UNFIT.search(event.value):
+            assert event.start_mark is not None
+            raise ValueError(f"line {event.start_mark.line + 1} has what no path and no name can have")
 
 
 def _explain(error: ValidationError, model: type[BaseModel]) -> str:

@@ -24,7 +24,8 @@ from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.lifetime import Taking, goes_on, taking
 from edgeshare.kube.asking import in_time
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
-from edgeshare.log_limit import LogLimit, Trouble
+from edgeshare.log_limit import LogLimit
+from edgeshare.trouble import Trouble
 
 logger = logging.getLogger(__name__)
 

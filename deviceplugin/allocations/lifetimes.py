@@ -15,7 +15,7 @@ from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.lifetime import Doubt, has_ended, lasts_unasked
 from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
-from edgeshare.log_limit import Trouble
+from edgeshare.trouble import Trouble
 
 logger = logging.getLogger(__name__)
 

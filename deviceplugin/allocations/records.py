@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 from deviceplugin.files import RECORD_BYTES_MAX, make_folder, remove_unfinished, write_file
 from deviceplugin.inject.response import preloaded_library
 from deviceplugin.units.ledger import Allocation
+from deviceplugin.units.preference import by_device
 from edgeshare.bounded_file import read
-from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,9 @@ class Records:
         for path in sorted(self._folder.glob(f"*/{RECORD}"), key=lambda path: path.lstat().st_mtime_ns):
             try:
                 allocation = ALLOCATION.validate_json(read(path, RECORD_BYTES_MAX), strict=True, extra="ignore")
-            except (OSError, ValueError) as error:
+                if not by_device(allocation.unit_ids):
+                    raise InvalidRequest("it has no units")
+            except (OSError, ValueError, InvalidRequest) as error:
                 first = " ".join(str(error).split())[:200]
                 logger.warning("%s is left out, its container has to be made anew: %s", path, first)
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from deviceplugin.config import Config
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Device
-from edgeshare.contract.errors import Unavailable
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
 from edgeshare.contract.quantity import whole_number
@@ -72,8 +72,12 @@ class Node:
         await ask(self._kube.event, COMPONENT, about, warning, reason, message)
 
 
-def _says(resources: dict[str, str] | None) -> int:
-    return whole_number((resources or {}).get(GPU_MEMORY_MIB, "0"), GPU_MEMORY_MIB)
+def _says(resources: dict[str, str] | None) -> int | None:
+    """None for what somebody else wrote there, and is no number."""
+    try:
+        return whole_number((resources or {}).get(GPU_MEMORY_MIB, "0"), GPU_MEMORY_MIB)
+    except InvalidRequest:
+        return None
 
 
 def connect(config: Config, environment: Mapping[str, str], needs_name: bool = True) -> tuple[Kube | None, str]:

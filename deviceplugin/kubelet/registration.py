@@ -7,11 +7,9 @@ watching: it does not come back by itself. The old server ends before a new one 
 """
 
 import asyncio
-import errno
 import logging
 import os
 import random
-import socket
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -27,8 +25,8 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationStub,
     add_DevicePluginServicer_to_server,
 )
-from edgeshare.log_limit import Trouble
-from edgeshare.rpc import OWN_POOL
+from edgeshare.rpc import OWN_POOL, connect_error
+from edgeshare.trouble import Trouble
 from edgeshare.waiting import Awaited, first_of, is_done
 from edgeshare.watch import FolderWatch
 
@@ -104,7 +102,7 @@ class Lifecycle:
         kubelet_socket = self._folder / KUBELET_SOCKET
         kubelet = _identity(kubelet_socket)
         if kubelet is None:
-            raise Unavailable(f"no kubelet listens at {kubelet_socket}")
+            raise Unavailable(f"no kubelet listens at {kubelet_socket}: start it, or name its folder (kubelet_dir)")
         service = self._make_service()
         async with self._serving(service) as own_socket:
 
@@ -177,9 +175,8 @@ class Lifecycle:
         """Removes the sockets of plugins that were killed; one that still answers belongs to one that
         runs."""
         for path in self._folder.glob(f"{self._socket_prefix}*.sock"):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-                if probe.connect_ex(str(path)) == errno.ECONNREFUSED:
-                    path.unlink(missing_ok=True)
+            if isinstance(connect_error(path), ConnectionRefusedError):
+                path.unlink(missing_ok=True)
 
 
 def _end(stop: asyncio.Event, service: Service) -> str:

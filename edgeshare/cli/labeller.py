@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edgeshare.cli import daemons
+from edgeshare.cli.seconds import Seconds
 from edgeshare.config_file import read_config
 from edgeshare.kube.environment import known_node_name
 from edgeshare.waiting import told_to_end
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(1, 86_400),
+    type=Seconds(1, 86_400),
     metavar="SECONDS",
     help="Runs until SIGTERM: looks so often, when a device comes or goes, and at SIGHUP.  [default: once]",
 )

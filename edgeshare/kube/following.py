@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import Expired
-from edgeshare.log_limit import Trouble
+from edgeshare.trouble import Trouble
 
 logger = logging.getLogger(__name__)
 

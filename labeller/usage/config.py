@@ -9,7 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 def _absolute(path: PurePosixPath) -> PurePosixPath:
     if not path.is_absolute():
         raise ValueError("has to be an absolute path: it is looked for below the root")
-    return path
+    # Two slashes are a root of their own there (POSIX.1, 4.13).
+    return PurePosixPath("/", *path.parts[1:])
 
 
 class UsageConfig(BaseModel):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from edgeshare import cli
 from edgeshare.contract.errors import InvalidRequest, Unavailable
@@ -81,3 +82,10 @@ def test_where_simulated_machines_are_not_installed_what_needs_them_says_what_is
     assert done.stderr.startswith(f"edgeshare: edgeshare {command} needs simgpu")
     assert done.stderr.endswith(": pip install 'edgeshare-simgpu'\n")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["labeller", "--interval"], ["trace", "--output", "-", "--seconds"]])
+def test_a_time_that_is_no_number_is_wrong_usage(words: list[str]) -> None:
+    told = CliRunner().invoke(cli.cli, [*words, "nan"])
+    assert (told.exit_code, told.exception.__class__) == (2, SystemExit)
+    assert f"Invalid value for '{words[-1]}': nan is no number" in told.output

@@ -81,7 +81,7 @@ def _toml(tree: Tree, path: str) -> dict[str, Any] | None:
     content = tree.read(path)
     try:
         return None if content is None else tomllib.loads(content.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Unavailable(f"it is no TOML: {error}") from error
 
 

@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from edgeshare.cli.seconds import Seconds
 from edgeshare.cli.status.options import PATH, runtime_dir_option
 from edgeshare.cli.trace.recording import Recording
 from edgeshare.cli.trace.tracks import trace
@@ -33,9 +34,7 @@ STDOUT = Path("-")
 
 @click.command("trace")
 @runtime_dir_option
-@click.option(
-    "--seconds", type=click.FloatRange(0.1, SECONDS_MAX), default=5, show_default=True, help="How long to record."
-)
+@click.option("--seconds", type=Seconds(0.1, SECONDS_MAX), default=5, show_default=True, help="How long to record.")
 @click.option("--output", type=PATH, required=True, help="File to write, which is replaced; - for standard output.")
 def command(runtime_dir: Path, seconds: float, output: Path) -> None:
     """Records this node's slices, waits and hand-overs, as a trace to be opened at https://ui.perfetto.dev."""

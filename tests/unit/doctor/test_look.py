@@ -108,7 +108,7 @@ def test_what_is_not_what_it_should_be_is_as_if_it_were_not_there(tmp_path: Path
     assert (runtime.error, runtime.handlers, runtime.default) == ("", (), "runc")
 
 
-@pytest.mark.parametrize("text", ["a = [", "\udcff"])
+@pytest.mark.parametrize("text", ["a = [", "\udcff", "a = " + "[" * 60_000], ids=["cut", "no text", "nested"])
 def test_what_is_no_toml_is_an_error_with_its_place(tmp_path: Path, text: str) -> None:
     for path in (CONTAINERD, TOOLKIT, "etc/crio/crio.conf"):
         (tmp_path / path).parent.mkdir(parents=True)

@@ -1,5 +1,6 @@
 """What lies in the place of the plugin's own files and is none of them: said in a line, and nothing else is lost."""
 
+import json
 import logging
 import os
 from collections.abc import Callable
@@ -79,3 +80,18 @@ def test_a_device_whose_health_is_damaged_is_left_out_and_said(
     (line,) = caplog.messages
     assert "damaged.json is left out" in line
     assert len(line) < 500
+
+
+@pytest.mark.parametrize("units", [[], ["GPU-1"], ["GPU-1::00", "::01"]])
+def test_a_record_of_what_are_no_units_is_left_out_and_said(
+    tmp_path: Path, units: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever counts a device's units would stumble over it, and the plugin end at each start."""
+    records = Records(tmp_path)
+    records.write(GOOD, "")
+    records.write(DAMAGED, "")
+    record = tmp_path / "damaged" / "record.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"unit_ids": units}))
+    assert list(records.read()) == [GOOD]
+    (line,) = caplog.messages
+    assert line.startswith(f"{record} is left out, its container has to be made anew: ")
