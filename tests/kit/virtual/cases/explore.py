@@ -5,6 +5,7 @@ Each case that fails is printed as one line, which ``--replay`` takes.
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from rich.progress import track
 
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from tests.kit.virtual.cases.case import Case, read_case
-from tests.kit.virtual.cases.oracles import Flaw, flaws
+from tests.kit.virtual.cases.oracles import MORE_GPU_TIME, Flaw, flaws
 from tests.kit.virtual.cases.random_case import random_case
 from tests.kit.virtual.cases.shrink import shrink
 from tests.kit.virtual.world import HOOK, reason_not_to
@@ -26,6 +27,12 @@ def seeds() -> list[Case]:
     """The cases that failed once. Raises InvalidRequest."""
     lines = SEEDS.read_text(encoding="utf-8").splitlines()
     return [read_case(line) for line in lines if line and not line.startswith("#")]
+
+
+def owed(found: Iterable[Flaw]) -> list[Flaw]:
+    """Without what is not promised yet: that no more GPU time is told of short kernels and of several threads than what
+    was executed."""
+    return [flaw for flaw in found if flaw.kind != MORE_GPU_TIME]
 
 
 @click.command()
@@ -53,12 +60,12 @@ def main(first: int, count: int, replay: str | None, known: bool, smaller: bool,
     results = worlds.map(lambda world, case: flaws(case, world.run), cases)
     shown = track(results, total=len(cases), console=console, disable=not console.is_terminal)
     for case, found in zip(cases, shown, strict=True):
-        failed += bool(found)
+        failed += bool(owed(found))
         if as_json:
             click.echo(json.dumps({"flaws": [vars(flaw) for flaw in found], "case": json.loads(case.line())}))
-        elif found:
-            told = shrunk(case, found, worlds) if smaller else case
-            click.echo(f"{'; '.join(flaw.what for flaw in found)}\n--replay '{told.line()}'")
+        elif owed(found):
+            told = shrunk(case, owed(found), worlds) if smaller else case
+            click.echo(f"{'; '.join(flaw.what for flaw in owed(found))}\n--replay '{told.line()}'")
     worlds.close()
     console.print(f"{len(cases)} cases, {failed} with flaws")
     if failed:
@@ -70,7 +77,7 @@ def shrunk(case: Case, found: list[Flaw], worlds: Worlds) -> Case:
     kinds = {flaw.kind for flaw in found}
 
     def fails(candidate: Case) -> bool:
-        (again,) = worlds.map(lambda world, of: flaws(of, world.run), [candidate])
+        (again,) = worlds.map(lambda world, of: owed(flaws(of, world.run)), [candidate])
         return any(flaw.kind in kinds for flaw in again)
 
     return shrink(case, fails)

@@ -113,10 +113,8 @@ def share(hooked: Report, could: float, index: int, name: str, margin: float) ->
 def gpu_time(hooked: Report, index: int, name: str, margin: float) -> list[Flaw]:
     """What status tells of its GPU time is what was executed."""
     error = hooked.gpu_error_percent(name)
-    # An error moves by a tenth of itself where a share moves by a hundredth.
-    worse = 1 + 10 * margin
-    off_ns = hooked.gpu_error_ns(name) * worse
-    if abs(error) * worse <= GPU_TIME_PERCENT or -REPORTED_WITHIN_NS < off_ns < SETTLED_NS:
+    off_ns = hooked.gpu_error_ns(name)
+    if abs(error) + 100 * margin <= GPU_TIME_PERCENT or -REPORTED_WITHIN_NS < off_ns < SETTLED_NS:
         return []
     kind = MORE_GPU_TIME if error > 0 else LESS_GPU_TIME
     return [Flaw(kind, f"{name}: GPU time is told {error:+.2f} % off what was executed")]

@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 from rich.progress import track
 
+from tests.kit.virtual.cases.explore import owed
 from tests.kit.virtual.cases.oracles import flaws
 from tests.kit.virtual.cases.random_case import VARIANTS, random_case
 from tests.kit.virtual.figures.figures import FIGURES, SEEDS, measured
@@ -45,7 +46,9 @@ def record_cases(worlds: Worlds) -> None:
     cases = {str(number): random_case(number) for number in range(CASES)}
     for variant, case_of in VARIANTS.items():
         cases |= {f"{number}, {variant}": case_of(number) for number in range(VARIED)}
-    found = shown(worlds.map(lambda world, case: flaws(case, world.run, MARGIN), cases.values()), "cases", len(cases))
+    found = shown(
+        worlds.map(lambda world, case: owed(flaws(case, world.run, MARGIN)), cases.values()), "cases", len(cases)
+    )
     record_shortfalls({name: {flaw.kind for flaw in of_one} for name, of_one in zip(cases, found, strict=True)})
 
 
