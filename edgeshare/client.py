@@ -1,6 +1,5 @@
 """A client of the node's share manager: its two sockets as plain calls, its errors as ours."""
 
-import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import Self, cast
 
 import grpc
 
-from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
+from edgeshare.contract.address import check_socket_path
+from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from edgeshare.contract.text import in_one_line
 from edgeshare.rpc import SAID_MAX, connect_error, error_from
@@ -20,9 +20,6 @@ from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 
 CALL_TIMEOUT_S = 10
 """For calls that a manager answers in milliseconds: only a stopped one takes longer."""
-
-SOCKET_PATH_BYTES_MAX = 107
-"""unix(7): sun_path has 108, the last of them zero."""
 
 CHANNEL_OPTIONS = (
     # A manager that comes back is found again within half a second instead of gRPC's two minutes.
@@ -41,11 +38,7 @@ class ManagerClient:
         """Raises InvalidRequest where the folder's path leaves no room for a socket's name."""
         self._status_path = runtime_dir / STATUS_SOCKET
         self._allocations_path = runtime_dir / ALLOCATIONS_SOCKET
-        if len(os.fsencode(self._allocations_path)) > SOCKET_PATH_BYTES_MAX:
-            raise InvalidRequest(
-                f"{self._allocations_path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
-                "name a shorter --runtime-dir"
-            )
+        check_socket_path(self._allocations_path, "name a shorter --runtime-dir")
         self._status_channel = grpc.insecure_channel(f"unix:{self._status_path}", CHANNEL_OPTIONS)
         self._allocations_channel = grpc.insecure_channel(f"unix:{self._allocations_path}", CHANNEL_OPTIONS)
         self._status = ShareStatusStub(self._status_channel)

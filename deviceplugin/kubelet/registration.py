@@ -8,7 +8,6 @@ watching: it does not come back by itself. The old server ends before a new one 
 
 import asyncio
 import logging
-import os
 import random
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +17,8 @@ from pathlib import Path
 import grpc
 
 from deviceplugin.kubelet.service import OPTIONS, Service
-from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.contract.address import check_socket_path
+from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import KUBELET_SOCKET
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
@@ -49,9 +49,6 @@ STEADY_S = 10
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
 
-SOCKET_PATH_BYTES_MAX = 107
-"""unix(7): sun_path has 108, the last of them zero."""
-
 
 def pause_s(failures: int, jitter: float) -> float:
     """How long to wait after so many failed attempts in a row; ``jitter`` from 0 to 1 spreads it over half of
@@ -65,11 +62,7 @@ class Lifecycle:
 
     def __init__(self, folder: Path, resource: str, make_service: Callable[[], Service], socket_prefix: str) -> None:
         """Raises InvalidRequest where the folder's path leaves no room for a socket's name."""
-        if len(os.fsencode(_own_socket(folder, socket_prefix))) > SOCKET_PATH_BYTES_MAX:
-            raise InvalidRequest(
-                f"a socket in {folder} would be longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
-                "use a shorter --kubelet-dir"
-            )
+        check_socket_path(_own_socket(folder, socket_prefix), "use a shorter --kubelet-dir")
         self.resource = resource
         self.not_ready = "the kubelet was not asked yet"
         """Why the kubelet has no list of ours; empty while its stream is open and the list sent."""

@@ -1,10 +1,17 @@
-"""``host:port``, as options and the environment name where something is reached."""
+"""Where something is reached: ``host:port``, as options and the environment name it, and a socket's path."""
 
+import os
 import re
 from ipaddress import IPv6Address
+from pathlib import Path
+
+from edgeshare.contract.errors import InvalidRequest
 
 ADDRESS = re.compile(r"([0-9A-Za-z.-]*|\[[0-9a-fA-F:.]+\]):([0-9]{1,5})", re.ASCII)
 PORT_MAX = 65535
+
+SOCKET_PATH_BYTES_MAX = 107
+"""unix(7): sun_path has 108, the last of them zero."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -25,3 +32,11 @@ def parse_address(text: str) -> tuple[str, int]:
 def join_address(host: str, port: int | str) -> str:
     """An address as text, which ``parse_address`` reads."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def check_socket_path(path: Path, instead: str) -> None:
+    """Raises InvalidRequest where a path is too long for a socket, and says what to do ``instead``."""
+    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+        raise InvalidRequest(
+            f"{path} would be longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: {instead}"
+        )

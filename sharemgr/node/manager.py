@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import logging
-import os
 import resource
 import socket
 import stat
@@ -15,8 +14,9 @@ from pathlib import Path
 from grpc.aio import Server
 
 from edgeshare import detached
+from edgeshare.contract.address import check_socket_path
 from edgeshare.contract.devices import Device
-from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, STATUS_SOCKET
 from edgeshare.contract.units import NS_PER_S
 from edgeshare.http import web
@@ -26,7 +26,6 @@ from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.kube.kube import Kube
 from edgeshare.lock_file import locked
 from edgeshare.waiting import ended, first_of, told_to_end
-from sharemgr.node.clients.listener import SOCKET_PATH_BYTES_MAX
 from sharemgr.node.config import Config
 from sharemgr.node.events import Events
 from sharemgr.node.machine.contexts import FILE_NAME as CONTEXTS_FILE
@@ -240,11 +239,7 @@ def claim_socket(path: Path) -> Path:
 
     Raises InvalidRequest for a path that is too long, Unavailable for one that is in use.
     """
-    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
-        raise InvalidRequest(
-            f"{path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
-            "choose a shorter --runtime-dir"
-        )
+    check_socket_path(path, "choose a shorter --runtime-dir")
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:

@@ -17,14 +17,14 @@ from simgpu.native import BURN
 from tests.kit.hook.manager import PATIENCE_S, WELCOME, ScriptedManager
 from tests.kit.hook.stage import HOOK, LINK_DRIVER, Stage, compile_program
 from tests.kit.manager.testbed import Testbed
+from tests.kit.processes.rights import only_root
 
-ROOT_ONLY = ("other_user", "other_root")
 THINGS = [
     "plain",
     "spawn",
     "fork_anywhen",
-    "other_user",
-    "other_root",
+    pytest.param("other_user", marks=only_root),
+    pytest.param("other_root", marks=only_root),
     "close_all",
     "full_table",
     "sandbox",
@@ -67,8 +67,6 @@ def said(result: "subprocess.CompletedProcess[str]") -> tuple[int, str, str]:
 def test_the_hook_changes_nothing_of(
     thing: str, contended: bool, manners: Path, stage: Stage, manager: ScriptedManager
 ) -> None:
-    if thing in ROOT_ONLY and os.geteuid() != 0:
-        pytest.skip("only root may do this")
     manager.serve(contended)
     bare = run(manners, thing, stage.environment(LD_PRELOAD=""))
     assert (bare.returncode, bare.stdout.splitlines()[:1]) == (0, ["ok"]), bare
@@ -259,7 +257,7 @@ def test_one_that_may_not_connect_says_so_once(manners: Path, stage: Stage) -> N
     assert f"cannot connect to a manager at {stage.directory} (error {errno.EPERM})" in line
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
+@only_root
 def test_one_that_may_not_enter_its_folder_says_so_once(manners: Path, stage: Stage, manager: ScriptedManager) -> None:
     for path in (stage.directory.parent, *stage.directory.parent.rglob("*")):
         path.chmod(0o777)

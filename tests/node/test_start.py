@@ -12,6 +12,7 @@ import yaml
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from simgpu.trees import JETSONS, add_jetson
 from tests.kit.manager.testbed import Manager, Testbed
+from tests.kit.processes.rights import only_root
 from tests.kit.processes.waiting import PATIENCE_S
 
 
@@ -47,7 +48,7 @@ def test_only_the_status_is_open_to_everybody(testbed: Testbed, manager: Manager
     assert mode(testbed.runtime_dir / "clients") == 0o700
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@only_root
 def test_another_user_may_read_the_status_and_nothing_else(testbed: Testbed, manager: Manager) -> None:
     nobody = 65534
 

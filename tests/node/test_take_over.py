@@ -1,6 +1,5 @@
 """A manager that comes while another serves the node, as an update's new pod does: it waits, ready to take over."""
 
-import os
 import re
 import select
 import signal
@@ -19,6 +18,7 @@ from edgeshare.v1.allocations_pb2 import AddAllocationRequest, Allocation
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from tests.kit.manager.busy import all_granted, burn, executed_until
 from tests.kit.manager.testbed import Manager, Testbed
+from tests.kit.processes.rights import only_root
 from tests.kit.processes.waiting import PATIENCE_S
 
 TAKES_OVER = "ready to take over"
@@ -158,7 +158,7 @@ def test_it_answers_a_probe_that_it_is_ready_and_then_serves(testbed: Testbed, m
     assert page(address, "/readyz") == (HTTPStatus.OK, "ok\n")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@only_root
 def test_nobody_else_can_hold_it_up_by_the_lock(testbed: Testbed) -> None:
     nobody = 65534
     testbed.runtime_dir.mkdir()

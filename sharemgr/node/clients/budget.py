@@ -7,12 +7,12 @@ GUARANTEE_BURST_S = 2
 
 
 class Budget:
-    """``rate`` of it in ``per_s`` seconds on average, and up to ``burst`` at once."""
+    """``rate`` of it a second on average, and up to ``burst`` at once."""
 
     __slots__ = ("_burst_ns", "_interval_ns", "_paid_until_ns")
 
-    def __init__(self, rate: int, burst: int, per_s: int = 1) -> None:
-        self._interval_ns = per_s * NS_PER_S // rate
+    def __init__(self, rate: int, burst: int) -> None:
+        self._interval_ns = NS_PER_S // rate
         self._burst_ns = burst * self._interval_ns
         self._paid_until_ns = 0
 

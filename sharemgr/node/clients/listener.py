@@ -1,7 +1,6 @@
 """Where an allocation's clients connect: who is let in, and how fast."""
 
 import logging
-import os
 import socket
 from collections.abc import Callable, Sized
 from contextlib import suppress
@@ -9,7 +8,7 @@ from pathlib import Path
 from time import monotonic_ns
 
 from cuda_hook import wire
-from edgeshare.contract.errors import InvalidRequest, Unavailable
+from edgeshare.contract.errors import Unavailable
 from edgeshare.log_limit import LogLimit
 from sharemgr.node.clients.offences import Offence
 from sharemgr.node.clients.terms import Terms
@@ -29,20 +28,8 @@ client in costs the manager as much as ten records, and programs start few proce
 PAUSE_S = 0.1
 """How long nobody is accepted after too many were, at least."""
 
-SOCKET_PATH_BYTES_MAX = 107
-"""unix(7): sun_path has 108, the last of them zero."""
-
 _no_room = LogLimit()
 """Of the lines that say that a connection finds no room: descriptors are the manager's, of all allocations together."""
-
-
-def check_path(path: Path) -> None:
-    """Raises InvalidRequest where a path is too long for a socket."""
-    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
-        raise InvalidRequest(
-            f"{path} is longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: "
-            "use a shorter --runtime-dir or a shorter id"
-        )
 
 
 class Listener:

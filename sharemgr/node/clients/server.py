@@ -7,13 +7,14 @@ from pathlib import Path
 from time import monotonic_ns
 
 from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
+from edgeshare.contract.address import check_socket_path
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import HOOK_SOCKET
 from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.clients.client import HELLO_TIMEOUT_NS, Client
 from sharemgr.node.clients.dying import Dying, Listed, bytes_told
 from sharemgr.node.clients.folder import make_folder, remove_folder
-from sharemgr.node.clients.listener import Listener, check_path
+from sharemgr.node.clients.listener import Listener
 from sharemgr.node.clients.offences import Offence
 from sharemgr.node.clients.terms import Terms
 from sharemgr.node.machine.observer import Observation
@@ -75,7 +76,7 @@ class AllocationServer:
 
         Raises InvalidRequest where the path is too long for a socket, Unavailable where it cannot be made.
         """
-        check_path(self.socket_path)
+        check_socket_path(self.socket_path, "use a shorter --runtime-dir or a shorter id")
         try:
             make_folder(self._folder, self.terms)
         except OSError as error:

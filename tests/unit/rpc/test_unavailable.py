@@ -24,13 +24,12 @@ from edgeshare.tls_files import TlsFiles
 from sharemgr.cluster.issuing.renewal import Name
 from sharemgr.cluster.issuing.signing import Pair
 from sharemgr.cluster.status.asking import Asking
+from tests.kit.processes.rights import only_root
 
 NOBODY = 65534
 NO_ROOM = "clients/one cannot be made: No space left on device"
 READING = "the cluster part is still reading which nodes there are"
 NAME = "edgeshare-status.edge.svc"
-
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
 
 def refusing(code: grpc.StatusCode, text: str) -> "grpc.RpcMethodHandler[bytes, bytes]":
