@@ -132,76 +132,120 @@ uint64_t es_spent_beside(struct es_beside *beside, uint64_t gpu_ns, uint64_t pas
     return spent_ns;
 }
 
-struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t since_start_ns, int64_t after_ns,
-                            uint64_t now_ns) {
+/* The time by which a batch is measured, and what was submitted for it. */
+struct stretch {
+    bool started;  /* from its start, … */
+    bool followed; /* … or from the latest end, where that came later: what ran before that was counted with it */
+    bool between;  /* another thread recorded the earlier marker while it was open: its launches stand on both sides of that */
+    uint64_t since_ns;      /* the host's time of its begin */
+    uint64_t mark_ns;       /* what had been submitted before it, … */
+    uint64_t span_ns;       /* … and in it, by other threads, too: that should have run */
+    int64_t passed_ns;      /* how long it is, less what the device did for others, or stood idle, at its begin */
+    uint64_t from_start_ns; /* where it is from its start, all of it */
+};
+
+static struct stretch stretch_of(const struct es_work *work, const struct es_counted *latest, int64_t since_start_ns,
+                                 int64_t after_ns) {
     const int64_t start_ns = since_start_ns == ES_UNTOLD ? ES_UNTOLD : told_by_start(work, since_start_ns);
-    const bool fresh = work->fresh || start_ns != since_start_ns;
-    /* From its start, or from the latest end where that came later: what ran before it was counted with that. One whose begin
-     * nobody knows is measured where an end was counted since. */
-    const bool unknown = fresh && latest->ended_ns <= work->opened_ns;
+    /* One whose begin nobody knows is measured where an end was counted since. */
+    const bool unknown = (work->fresh || start_ns != since_start_ns) && latest->ended_ns <= work->opened_ns;
     const bool followed = after_ns != ES_UNTOLD && (start_ns == ES_UNTOLD ? !unknown : after_ns < start_ns);
     const bool started = start_ns != ES_UNTOLD && !followed;
-    /* Another thread recorded the earlier marker while this batch was open: its launches may stand on either side of that. */
-    const bool between = followed && work->opened_ns < latest->marked_ns;
-    /* … though not from before it was there. */
-    const bool later = !started && work->opened_ns > latest->ended_ns;
-    struct es_spent spent = {.ended_ns = end_of(latest, after_ns, now_ns), .measured = started || followed};
-    const bool before = after_ns != ES_UNTOLD && after_ns < 0;
-    const uint64_t since_ns = followed && !later ? latest->ended_ns : work->opened_ns;
-    const uint64_t mark_ns = followed && !later ? latest->mark_ns : most(since(work->ahead_ns, work->before_ns), latest->mark_ns);
-    /* It began no sooner than it was opened: so it still ran when its marker had been recorded. */
-    const uint64_t end_ns = started ? work->opened_ns + (uint64_t)start_ns : 0;
-    const bool ran = end_ns > work->marked_ns + REACHED_NS;
-    /* What should have run in that time: all that was submitted, by other threads, too. */
-    const uint64_t span_ns = since(mark_ns, work->mark_ns);
-    /* It should have ended before its marker was recorded, and that was done at once: the device had been idle. */
-    const bool at_once = (started && work->reached) || sooner_ns(latest, after_ns, now_ns) < work->alone_ns + AT_ONCE_NS;
-    /* All of it takes as long as is known. Then it ended when that had passed, or a launch's time after the last was submitted. */
-    const bool known = is_known(work, span_ns);
-    const uint64_t launch_ns = most(work->cost_ns / most(work->launches, 1), 1);
-    const bool late = end_ns > work->opened_ns + most(span_ns, since(work->opened_ns, work->marked_ns)) + launch_ns + REACHED_NS;
-    int64_t ns = started ? start_ns : after_ns, apart_ns = 0;
-    uint64_t ran_for_ns;
-    bool idle;
+    /* Not from before it was there. */
+    const bool later = !started && work->opened_ns > latest->ended_ns, by_latest = followed && !later;
+    const uint64_t opened_mark_ns = most(since(work->ahead_ns, work->before_ns), latest->mark_ns);
+    struct stretch time = {.started = started, .followed = followed, .between = followed && work->opened_ns < latest->marked_ns};
+    int64_t apart_ns = 0;
 
-    spent.no_sooner_ns = no_sooner_ns(work, latest, since_start_ns, after_ns, spent.ended_ns);
-    ran_for_ns = ran_ns(work, latest, spent.no_sooner_ns);
+    time.since_ns = by_latest ? latest->ended_ns : work->opened_ns;
+    time.mark_ns = by_latest ? latest->mark_ns : opened_mark_ns;
+    time.span_ns = since(time.mark_ns, work->mark_ns);
+    time.passed_ns = started ? start_ns : after_ns;
+    time.from_start_ns = started && start_ns > 0 ? (uint64_t)start_ns : 0;
     if (started)
         apart_ns = (int64_t)work->behind_ns;
     else if (followed && later)
         apart_ns = (int64_t)(work->opened_ns - latest->ended_ns);
     if (apart_ns > 0)
-        ns -= apart_ns < ns ? apart_ns : ns;
-    spent.apart = spent.measured && is_apart(work, ns, ran_for_ns, span_ns, launch_ns);
-    idle = !work->exact && ((known && (!late || work->left)) || (work->stalled && span_ns != 0 && !spent.apart) ||
-                            (!ran && work->alone_ns >= since_ns + span_ns && at_once) || (followed && began_late(work, latest)));
-    spent.within_ns = work->unsure_ns == 0 && since_start_ns > 0 ? (uint64_t)since_start_ns : 0;
+        time.passed_ns -= apart_ns < time.passed_ns ? apart_ns : time.passed_ns;
+    return time;
+}
+
+static uint64_t launch_ns(const struct es_work *work) { return most(work->cost_ns / most(work->launches, 1), 1); }
+
+/* Launches of exact times end when those have passed, or a launch's time after the last was submitted: these did not. */
+static bool is_late(const struct es_work *work, const struct stretch *time) {
+    return time->from_start_ns > most(time->span_ns, since(work->opened_ns, work->marked_ns)) + launch_ns(work) + REACHED_NS;
+}
+
+/* By its estimate it had ended before its marker was recorded, and that was done at once: so the device waited for the host. It
+ * began no sooner than it was opened: if it ended later than that marker, it still ran. */
+static bool was_over(const struct es_work *work, const struct es_counted *latest, const struct stretch *time,
+                     uint64_t sooner_ns) {
+    const bool at_once = (time->started && work->reached) || sooner_ns < work->alone_ns + AT_ONCE_NS;
+    const bool ran = time->from_start_ns != 0 && work->opened_ns + time->from_start_ns > work->marked_ns + REACHED_NS;
+
+    return (!ran && work->alone_ns >= time->since_ns + time->span_ns && at_once) || (time->followed && began_late(work, latest));
+}
+
+/* What is counted of it: the time that passed, or its estimate where the device was `idle` for a part of that, nobody knows
+ * which. */
+static void count(struct es_spent *spent, const struct es_work *work, const struct es_counted *latest, const struct stretch *time,
+                  bool idle, bool known, uint64_t ran_for_ns) {
+    const uint64_t span_ns = time->span_ns, sure_ns = span_ns + (known ? span_ns / SURE_PART : 0);
+    const bool estimated = !spent->measured || work->beside || (idle && time->passed_ns > (int64_t)sure_ns);
+    const uint64_t early_ns = time->between ? latest->early_ns : 0;
+    const uint64_t ns = estimated ? span_ns : less_early_ns(spent->passed_ns, span_ns, early_ns);
+
+    spent->gpu_ns = uncounted_ns(work, latest, time->mark_ns, ns);
+    if (!idle || !spent->measured)
+        return;
+    spent->early_ns = work->beside ? 0 : spent->gpu_ns;
+    spent->gpu_ns = most(spent->gpu_ns, since(latest->waited_ns, ran_for_ns));
+}
+
+/* What it says of its own launches. */
+static void teach(struct es_spent *spent, const struct es_work *work, const struct stretch *time, bool idle) {
+    const uint64_t span_ns = time->span_ns;
+
+    spent->whole = span_ns == work->cost_ns && (work->lone || !work->exact);
+    if (work->exact) {
+        /* Between two markers with nothing in between no time passes: no launch was submitted. */
+        spent->teaches = time->from_start_ns != 0;
+        spent->own_ns = time->from_start_ns;
+        return;
+    }
+    /* Of a batch that may have been submitted before the earlier marker nothing is known, unless it took longer after that than
+     * it should have in all; of the time, others took their part. */
+    spent->teaches = spent->measured && !idle && span_ns != 0 && time->passed_ns >= 0 &&
+                     ((span_ns >= work->cost_ns && !time->between) || time->passed_ns > (int64_t)work->cost_ns);
+    if (!spent->teaches)
+        return;
+    spent->own_ns = span_ns < work->cost_ns ? spent->passed_ns
+                                            : (uint64_t)((double)spent->passed_ns * (double)work->cost_ns / (double)span_ns);
+}
+
+struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
+                            uint64_t now_ns) {
+    const struct stretch time = stretch_of(work, latest, start_ns, after_ns);
+    struct es_spent spent = {.ended_ns = end_of(latest, after_ns, now_ns), .measured = time.started || time.followed};
+    const bool known = is_known(work, time.span_ns), late = is_late(work, &time);
+    uint64_t ran_for_ns;
+    bool idle;
+
+    spent.no_sooner_ns = no_sooner_ns(work, latest, start_ns, after_ns, spent.ended_ns);
+    ran_for_ns = ran_ns(work, latest, spent.no_sooner_ns);
+    spent.behind = spent.measured && time.passed_ns < 0;
+    spent.stream_ended_ns = after_ns != ES_UNTOLD && after_ns < 0 ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
+    spent.passed_ns = spent.measured && time.passed_ns > 0 ? (uint64_t)time.passed_ns : 0;
+    spent.within_ns = work->unsure_ns == 0 && start_ns > 0 ? (uint64_t)start_ns : 0;
+    spent.apart = spent.measured && is_apart(work, time.passed_ns, ran_for_ns, time.span_ns, launch_ns(work));
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
     spent.longer = spent.known && !work->left && (late || overran(work, latest, ran_for_ns) || spent.apart);
-    spent.behind = spent.measured && ns < 0;
-    spent.stream_ended_ns = before ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
-    if (!spent.measured || work->beside || (idle && ns > (int64_t)(span_ns + (known ? span_ns / SURE_PART : 0))))
-        spent.gpu_ns = uncounted_ns(work, latest, mark_ns, span_ns);
-    else
-        spent.gpu_ns = uncounted_ns(work, latest, mark_ns,
-                                    less_early_ns(ns > 0 ? (uint64_t)ns : 0, span_ns, between ? latest->early_ns : 0));
-    if (idle && spent.measured && !work->beside)
-        spent.early_ns = spent.gpu_ns;
-    if (idle && spent.measured)
-        spent.gpu_ns = most(spent.gpu_ns, since(latest->waited_ns, ran_for_ns));
-    spent.passed_ns = spent.measured && ns > 0 ? (uint64_t)ns : 0;
-    /* Of a batch that may have been submitted before the earlier marker nothing is known, unless it took longer after that than
-     * it should have in all; of the time, others took their part. */
-    spent.teaches = spent.measured && !idle && span_ns != 0 && ns >= 0 &&
-                    ((span_ns >= work->cost_ns && !between) || ns > (int64_t)work->cost_ns);
-    spent.whole = span_ns == work->cost_ns && (work->lone || !work->exact);
-    if (work->exact) {
-        /* Between two markers with nothing in between no time passes: no launch was submitted. */
-        spent.teaches = started && start_ns > 0;
-        spent.own_ns = spent.teaches ? (uint64_t)start_ns : 0;
-    } else if (spent.teaches) {
-        spent.own_ns = span_ns < work->cost_ns ? (uint64_t)ns : (uint64_t)((double)ns * (double)work->cost_ns / (double)span_ns);
-    }
+    idle = !work->exact && ((known && (!late || work->left)) || (work->stalled && time.span_ns != 0 && !spent.apart) ||
+                            was_over(work, latest, &time, sooner_ns(latest, after_ns, now_ns)));
+    count(&spent, work, latest, &time, idle, known, ran_for_ns);
+    teach(&spent, work, &time, idle);
     return spent;
 }
