@@ -122,10 +122,11 @@ class Laboratory:
                 for program in programs.values():
                     program.check()
             manager_cpu_s = cpu_seconds(self.stage.manager.pid) - cpu_s
-            executed = tuple(self.executed(gpu, cursor) for gpu, cursor in enumerate(cursors))
             markers = self.markers(set(programs))
             self.stage.manager.check()
+            # A log as long as a run is written over while it is read, unless nothing runs any more.
             self.stage.programs.end(list(programs.values()))
+            executed = tuple(self.executed(gpu, cursor) for gpu, cursor in enumerate(cursors))
         return Run(begin_ns, end_ns, executed, manager_cpu_s, markers)
 
     def lines(self, name: str, argv: Sequence[str], percent: int | None) -> list[str]:
