@@ -13,6 +13,8 @@ from bench.machine import floors
 from bench.measurement import QUICK, Bench, Effort
 from bench.node import drains, faults, gaps, latency, shares, slices, usage
 from bench.report import Row
+from bench.stage import Client
+from simgpu.machine import Interval
 
 LEAST = replace(
     QUICK,
@@ -108,3 +110,19 @@ def test_a_client_that_is_called_back_is_seen_to_drain(bench: Bench, tmp_path: P
     assert len(executed) >= 5 + drains.WARM_UP
     for (_, released_ns), (revoked_ns, _) in pairwise(called):
         assert any(released_ns < each.begin_ns < revoked_ns for each in executed)
+
+
+def test_what_was_executed_is_read_when_nothing_runs_any_more(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    laboratory = bench.laboratory("fifo")
+    machine = laboratory.stage.machine
+    log, alive = machine.log, list[str]()
+
+    def read(gpu: int, since: int = 0) -> tuple[list[Interval], int]:
+        alive.extend(process.tag for process in machine.processes() if process.alive)
+        return log(gpu, since)
+
+    monkeypatch.setattr(machine, "log", read)
+    run = laboratory.run([Client("only", "1000")], 0.1)
+    assert run.intervals
+    assert run.markers == 0
+    assert not alive
