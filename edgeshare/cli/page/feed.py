@@ -35,6 +35,8 @@ class Feed:
         """With its version, as the next: whoever follows gets the same."""
         self._history_event: tuple[int, bytes] = (-1, b"")
         self._silence: asyncio.TimerHandle | None = None
+        self._followers = 0
+        self._left_out = False
 
     def take(self, make: Callable[[], Picture], used_percent: Mapping[Key, float]) -> None:
         """Something was seen: its picture is made when somebody wants it."""
@@ -51,19 +53,29 @@ class Feed:
         if why != self._stale:
             self._set(why)
 
+    def due(self) -> bool:
+        """Whether the look whose time has come is worth its cost: while nobody follows only every other one is, as the
+        history alone takes them in."""
+        self._left_out = not (self._left_out or self._followers)
+        return not self._left_out
+
     async def follow(self) -> AsyncGenerator[bytes, None]:
         """What one who follows is to be sent, for ever; what comes while one part is taken is told as it is then."""
         told, history_told = -1, -1
-        while True:
-            change, version, history_version = self._change.next, self._version, self._history.version
-            if self._make is not None and told != version:
-                yield self._picture(self._make)
-            if history_told != history_version:
-                yield self._lines()
-            told, history_told = version, history_version
-            await first_of(change, timeout_s=QUIET_S)
-            if not change.is_set():
-                yield COMMENT
+        self._followers += 1
+        try:
+            while True:
+                change, version, history_version = self._change.next, self._version, self._history.version
+                if self._make is not None and told != version:
+                    yield self._picture(self._make)
+                if history_told != history_version:
+                    yield self._lines()
+                told, history_told = version, history_version
+                await first_of(change, timeout_s=QUIET_S)
+                if not change.is_set():
+                    yield COMMENT
+        finally:
+            self._followers -= 1
 
     def _set(self, stale: str) -> None:
         self._stale = stale

@@ -125,7 +125,7 @@ async def _serve(address: str, look: Callable[[], Seen], every_s: float, take: C
     # Whoever is not there to begin with is an error.
     take(feed, look())
     terms = Terms("--listen", CONNECTIONS_MAX, HEADERS, is_own_host)
-    with _looking(look, every_s, partial(take, feed), feed.lose):
+    with _looking(look, every_s, partial(take, feed), feed):
         async with serving(address, _pages(feed), terms) as bound:
             click.echo(f"edgeshare top: http://{bound}/ until this is interrupted")
             await asyncio.get_running_loop().create_future()
@@ -148,9 +148,7 @@ def _file(name: str, content_type: str) -> Callable[[], Awaitable[Page]]:
 
 
 @contextmanager
-def _looking(
-    look: Callable[[], Seen], every_s: float, take: Callable[[Seen], None], lose: Callable[[str], None]
-) -> Iterator[None]:
+def _looking(look: Callable[[], Seen], every_s: float, take: Callable[[Seen], None], feed: Feed) -> Iterator[None]:
     """Looks in a thread, and tells this event loop. The thread is not waited for, as a look may take long."""
     loop = asyncio.get_running_loop()
     over = threading.Event()
@@ -161,10 +159,12 @@ def _looking(
 
     def run() -> None:
         while not over.wait(every_s):
+            if not feed.due():
+                continue
             try:
                 told: tuple[Callable[..., None], object] = (take, look())
             except EdgeshareError as error:
-                told = (lose, str(error))
+                told = (feed.lose, str(error))
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(tell, *told)

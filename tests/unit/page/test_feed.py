@@ -55,6 +55,16 @@ async def test_who_comes_gets_what_there_is_and_then_what_comes(feed: Feed) -> N
     assert await seen(events) == ("two", "")
 
 
+async def test_while_nobody_follows_every_other_look_is_left_out(feed: Feed) -> None:
+    feed.take(picture("one"), {})
+    assert [feed.due() for _ in range(4)] == [False, True, False, True]
+    events = feed.follow()
+    await told(events)
+    assert [feed.due() for _ in range(3)] == [True] * 3
+    await events.aclose()
+    assert [feed.due() for _ in range(2)] == [False, True]
+
+
 async def test_who_is_slow_gets_the_newest_alone(feed: Feed) -> None:
     feed.take(picture("one"), {})
     events = feed.follow()
