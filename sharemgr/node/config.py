@@ -69,9 +69,9 @@ class Config(BaseModel):
     """Processes of one allocation that may be joined at a time; each costs the manager two pages and two
     descriptors."""
 
-    max_records_per_s: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
+    max_records_per_s: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
     """Records of one allocation's clients that are read in a second. Who sends more is read no faster: it slows
-    itself down, and the manager spends at most about a third of a core on it."""
+    itself down, and the manager spends at most about a fifth of a core on it."""
 
     metrics_address: MetricsAddress = ""
     """``host:port`` (``:port``: every address of this machine) where ``/metrics`` (Prometheus), ``/healthz`` and

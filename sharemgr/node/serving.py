@@ -76,9 +76,13 @@ class Serving:
         self._epoch = secrets.randbelow((1 << 32) - 1) + 1
         self._ends = Ends()
         self._client_ids = itertools.count(1)
-        self._records = Whole(config.max_records_per_s, config.max_records_per_s // 4)
+        records_per_s = config.max_records_per_s
+        # One percent of eight devices is guaranteed a dozen a second, which its turns take.
+        self._records = Whole(records_per_s, records_per_s // 4, guaranteed=records_per_s)
         # As many as may be in of one are let in at once, whatever the others do.
-        self._connections = Whole(CONNECTIONS_PER_S, 2 * config.max_clients, config.max_clients)
+        self._connections = Whole(
+            CONNECTIONS_PER_S, 2 * config.max_clients, guaranteed=CONNECTIONS_PER_S // 2, start=config.max_clients
+        )
         for device in devices:
             self.take_in(device)
 

@@ -141,6 +141,12 @@ def test_a_flood_is_read_no_faster_than_it_may_come(world: World) -> None:
     assert report.attackers["a0"]["sent"] == pytest.approx(most, rel=0.05)
 
 
+def test_an_answer_counts_as_another_record(world: World) -> None:
+    report = attacked(world, 1, attacks.curious())
+    most = Config().max_records_per_s * (report.measured_ns / NS_PER_S + 0.25)
+    assert report.attackers["a0"]["sent"] == pytest.approx(most / 2, rel=0.05)
+
+
 @seeds
 @pytest.mark.parametrize("act", [attacks.flood, attacks.stale])
 def test_floods_of_many_allocations_cost_the_others_nothing(
@@ -153,7 +159,7 @@ def test_floods_of_many_allocations_cost_the_others_nothing(
     assert shares == pytest.approx([75, 25], abs=1)
     assert not any(report.offences(name) for name in report.case.names)
     assert all("flood" in report.offences(name) for name in report.case.attacker_names)
-    guaranteed = Config().max_records_per_s * many // 200
+    guaranteed = Config().max_records_per_s * many // 100
     most = (Config().max_records_per_s + guaranteed) * report.measured_ns / NS_PER_S
     at_once = Config().max_records_per_s // 4 + GUARANTEE_BURST_S * guaranteed
     unread = many * attacks.FLOODS * UNREAD_RECORDS

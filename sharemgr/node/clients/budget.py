@@ -58,19 +58,20 @@ class Part:
 
 
 class Whole:
-    """What all allocations of a node may do together in a second: half of ``most`` is guaranteed, to each by its units,
+    """What all allocations of a node may do together in a second: ``guaranteed`` is divided among them by their units,
     and beyond that they do no more than ``most``, as each of them does by itself."""
 
-    def __init__(self, most: int, burst: int, start: int = 0) -> None:
+    def __init__(self, most: int, burst: int, guaranteed: int, start: int = 0) -> None:
         """``burst``: so often at once, each by itself and all together; ``start``: so often at once each is guaranteed
         it, however few units it has."""
         self._most = most
         self._burst = burst
+        self._guaranteed = guaranteed
         self._start = start
         self._common = Budget(most, burst)
 
     def part(self, units: int, devices: int) -> Part:
         """That of an allocation of so many units, of all that so many devices have."""
-        rate = max(1, self._most * units // (2 * devices * UNITS_PER_DEVICE))
+        rate = max(1, self._guaranteed * units // (devices * UNITS_PER_DEVICE))
         guaranteed = Budget(rate, max(self._start, GUARANTEE_BURST_S * rate))
         return Part(Budget(self._most, self._burst), guaranteed, self._common)

@@ -13,6 +13,9 @@ REFUSAL_RECORDS = 8
 """What a refused reservation costs of the records that may be sent, and one more for each client of the allocation: of
 each it is looked at what it said, and what it holds and does not use."""
 
+ANSWER_RECORDS = 1
+"""What an answer costs of them: to write one costs the manager about as much as to read one."""
+
 PUT_OFF_NS = 400 * NS_PER_MS
 """So long a client's answers wait, at most and all together, for what the driver says that contexts take. A client
 takes a manager for hung that answers nothing for a second (ES_ANSWER_MS in the hook's greeting.h), and its other
@@ -71,7 +74,7 @@ class MemoryRecords:
                 memory.context_ended(self._client_id, device)
             case wire.MemoryQuery(number, device):
                 info = memory.info(device)
-                self._say(wire.MemoryInfo(number, info.cap_bytes, info.used_bytes))
+                self._say(wire.MemoryInfo(number, info.cap_bytes, info.used_bytes), now_ns)
             case _:
                 return False
         return True
@@ -104,7 +107,7 @@ class MemoryRecords:
         if verdict.unsure:
             self._unanswered = record
         else:
-            self._say(wire.Reserved(record.number, verdict.free_bytes, verdict.granted))
+            self._say(wire.Reserved(record.number, verdict.free_bytes, verdict.granted), now_ns)
 
     def _answer_late(self, record: wire.Reserve) -> None:
         """The time is over in which the driver could say something."""
@@ -116,6 +119,7 @@ class MemoryRecords:
             return self._terms.memory.reserve_context(self._client_id, record.device)
         return self._terms.memory.reserve(self._client_id, record.device, record.size_bytes, waits)
 
-    def _say(self, record: wire.ManagerRecord) -> None:
+    def _say(self, record: wire.ManagerRecord, now_ns: int) -> None:
         if self._send is not None:
+            self._terms.records.spend(now_ns, ANSWER_RECORDS)
             self._send(record)

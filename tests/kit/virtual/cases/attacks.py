@@ -79,6 +79,12 @@ def deaf() -> Attacker:
     return attacker([HELLO, query], *join(), Move(kind="send", packet=1, count=1_000_000))
 
 
+def curious() -> Attacker:
+    """Asks again and again how much memory there is, and reads the answers."""
+    query = wire.encode(wire.MemoryQuery(1, 0))
+    return attacker([HELLO, query], *join(), Move(kind="send", packet=1), Move(kind="receive"), again=len(join()))
+
+
 def keeps() -> Attacker:
     """Takes a slice and gives it back only by hanging up, long after it was called back, to take the next one."""
     return attacker([HELLO, REQUEST], *join(), *TAKES, Move(kind="think", amount=300 * MS), Move(kind="close"))

@@ -50,7 +50,7 @@ def paying(parts: list[Part], wanted: list[int], seconds: int) -> list[int]:
 
 @pytest.mark.parametrize("many", [1, 5, 20, 99])
 def test_many_do_together_no_more_than_the_whole_allows(many: int) -> None:
-    whole = Whole(1000, 250)
+    whole = Whole(1000, 250, 500)
     did = paying([whole.part(1, 1) for _ in range(many)], [10] * many, 10)
     guaranteed = many * 500 // 100
     # A quarter of a second's at once, two seconds' of what is guaranteed, and of each what it does last.
@@ -61,7 +61,7 @@ def test_many_do_together_no_more_than_the_whole_allows(many: int) -> None:
 
 def test_one_by_itself_does_as_much_as_if_there_were_no_others() -> None:
     alone = Budget(1000, 250)
-    one = Whole(1000, 250).part(1, 8)
+    one = Whole(1000, 250, 500).part(1, 8)
     for now_ms in range(2000):
         for _ in range(7):
             assert one.wait_ns(now_ms * NS_PER_MS) == alone.wait_ns(now_ms * NS_PER_MS)
@@ -73,7 +73,7 @@ def test_one_by_itself_does_as_much_as_if_there_were_no_others() -> None:
     floods=st.lists(st.integers(0, 20), min_size=20, max_size=20),
 )
 def test_who_does_no_more_than_it_is_guaranteed_never_waits(units: list[int], floods: list[int]) -> None:
-    whole = Whole(2000, 500)
+    whole = Whole(2000, 500, 1000)
     devices = 1 + sum(units) // 100
     calm, *others = (whole.part(each, devices) for each in units)
     every_ms = 1 + 1000 // (2000 * units[0] // (2 * devices * 100))
@@ -88,7 +88,7 @@ def test_who_does_no_more_than_it_is_guaranteed_never_waits(units: list[int], fl
 
 
 def test_who_waited_for_the_others_goes_on_by_what_it_is_guaranteed() -> None:
-    whole = Whole(1000, 250)
+    whole = Whole(1000, 250, 500)
     calm, loud = whole.part(10, 1), whole.part(1, 1)
     now_ns = NS_PER_S
     for _ in range(5000):
@@ -102,7 +102,7 @@ def test_who_waited_for_the_others_goes_on_by_what_it_is_guaranteed() -> None:
 
 
 def test_who_starts_does_as_much_at_once_as_each_is_guaranteed_however_few_its_units() -> None:
-    whole = Whole(100, 128, 64)
+    whole = Whole(100, 128, 50, 64)
     *loud, calm = (whole.part(units, 1) for units in (30, 30, 30, 1))
     for part in loud:
         while not part.wait_ns(0):
@@ -113,7 +113,7 @@ def test_who_starts_does_as_much_at_once_as_each_is_guaranteed_however_few_its_u
 
 
 def test_what_an_offence_costs_is_paid_by_who_offends() -> None:
-    whole = Whole(1000, 250)
+    whole = Whole(1000, 250, 500)
     bad, good = whole.part(1, 1), whole.part(10, 1)
     for now_ms in range(1000):
         bad.spend(now_ms * NS_PER_MS, 20)
@@ -124,7 +124,7 @@ def test_what_an_offence_costs_is_paid_by_who_offends() -> None:
 
 def test_what_counts_several_times_does_so_beyond_the_guarantee_alone() -> None:
     """Half of 1000 is guaranteed to all units of one device: 50 a second to ten, two seconds' worth at once."""
-    whole = Whole(1000, 250)
+    whole = Whole(1000, 250, 500)
     part, other = whole.part(10, 1), whole.part(10, 1)
     guaranteed = sum(part.spend(0, 1, 50) for _ in range(101))
     assert guaranteed == 101
