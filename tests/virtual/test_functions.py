@@ -1,12 +1,17 @@
-"""Many functions in turn, as in a step of a framework: a submission asks the slow way once a batch, not each time."""
+"""Many functions in turn, as in a step of a framework: a submission asks the slow way once a batch, not each time; and
+where the host is slower than the device, the time for which that waits is not told as GPU time."""
 
 import pytest
 
+from edgeshare.contract.units import NS_PER_US
 from tests.kit.virtual.cases import step_programs
 from tests.kit.virtual.cases.case import Case, Client, Program, Step, Thread
 from tests.kit.virtual.world import World
 
 ROUND_LAUNCHES = 400
+
+TOLD_PERCENT = 2
+"""How far the GPU time that is told may be off what was executed."""
 
 
 def in_turn(functions: int, threads: int) -> Program:
@@ -31,3 +36,31 @@ def test_functions_in_turn_are_launched_without_a_look_at_the_clock(world: World
     program = in_turn(functions, threads)
     # One that asks looks at the clock at least.
     assert points_per_launch(world, program, hooked=True) < points_per_launch(world, program, hooked=False) + 0.25
+
+
+def paced_by_the_host(lengths_us: tuple[int, ...], host_us: int, rounds: int) -> Program:
+    """Launches them in turn, with work on the host after each, and waits for the device after so many rounds; 0: never."""
+    steps = [
+        step
+        for index in range(len(lengths_us))
+        for step in (Step(kind="launch", object=index), Step(kind="compute", amount=host_us * NS_PER_US))
+    ]
+    wait = [Step(kind="wait")] if rounds else []
+    return Program(kernels=step_programs.kernels(*lengths_us), threads=(Thread(steps=(*steps * max(rounds, 1), *wait)),))
+
+
+@pytest.mark.parametrize(("rounds", "rivals"), [(0, 0), (20, 0), (0, 1)])
+@pytest.mark.parametrize(
+    ("lengths_us", "host_us"),
+    [((100,), 160), ((80, 120, 60, 200, 100), 150), ((10, 30, 8, 60, 20), 40), ((300,), 400), ((2000,), 3000)],
+)
+def test_time_for_which_the_device_waits_for_a_slower_host_is_no_gpu_time(
+    world: World, lengths_us: tuple[int, ...], host_us: int, rounds: int, rivals: int
+) -> None:
+    clients = (
+        Client(program=paced_by_the_host(lengths_us, host_us, rounds), percent=60),
+        *[Client(program=step_programs.burn(1000), percent=40)] * rivals,
+    )
+    report = world.run(Case(clients=clients, settle_ms=500, measure_ms=8000))
+    for name in report.case.names:
+        assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT

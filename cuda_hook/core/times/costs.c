@@ -61,7 +61,7 @@ struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key) {
 }
 
 bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry) {
-    const bool sure = ES_COST_GET(entry->sure) && !ES_COST_GET(entry->mixed);
+    const bool sure = ES_COST_GET(entry->sure) && !ES_COST_GET(entry->mixed) && ES_COST_GET(entry->ns) < ES_COSTS_SHORT_NS;
     const uint32_t missed = ES_COST_GET(entry->missed), stale = sure ? ES_COSTS_SURE_STALE : ES_COSTS_STALE;
 
     return missed > stale && ES_COST_GET(costs->batches) >= ES_COSTS_APART && missed >= ES_COST_GET(costs->most_missed);
@@ -170,8 +170,8 @@ static void begin_anew(struct es_cost *entry) {
     ES_COST_SET(entry->samples, 0);
 }
 
-bool es_costs_short(const struct es_costs *costs, const struct es_cost *entry) {
-    return entry->ns < ES_COSTS_SHORT_NS + es_costs_host_ns(costs, 1);
+bool es_costs_timed_exactly(const struct es_costs *costs, const struct es_cost *entry) {
+    return entry->ns < ES_COSTS_EXACT_MOST_NS + es_costs_host_ns(costs, 1);
 }
 
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns) {
@@ -188,7 +188,7 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns) {
         ES_COST_SET(entry->ns, ns);
     else
         ES_COST_SET(entry->ns, (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight));
-    if (entry->samples == 0 && entry->tries == 0 && es_costs_short(costs, entry))
+    if (entry->samples == 0 && entry->tries == 0 && es_costs_timed_exactly(costs, entry))
         ES_COST_SET(entry->asks, ES_COSTS_ASKS);
     if (entry->samples < UINT32_MAX)
         ES_COST_SET(entry->samples, entry->samples + 1);

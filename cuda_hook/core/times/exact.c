@@ -8,7 +8,7 @@ static bool wants_exact(const struct es_cost *entry) {
 }
 
 bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry) {
-    return entry->samples > 0 && !entry->varies && entry->pending_since_ns == 0 && es_costs_short(costs, entry) &&
+    return entry->samples > 0 && !entry->varies && entry->pending_since_ns == 0 && es_costs_timed_exactly(costs, entry) &&
            (wants_exact(entry) || es_costs_due(costs, entry));
 }
 
@@ -16,7 +16,7 @@ void es_costs_ask(struct es_costs *costs, struct es_cost *entry) {
     if (entry->asks == 0)
         return;
     /* It takes longer than it seemed to, or has been timed otherwise meanwhile. */
-    if (!wants_exact(entry) || !es_costs_short(costs, entry))
+    if (!wants_exact(entry) || !es_costs_timed_exactly(costs, entry))
         ES_COST_SET(entry->asks, 0);
     else if (entry->pending_since_ns == 0)
         ES_COST_SET(entry->asks, entry->asks - 1);
@@ -46,13 +46,35 @@ static void note_exact(struct es_cost *entry, uint64_t ns, bool first) {
         ES_COST_SET(entry->exact_ns, (uint64_t)((int64_t)usual_ns + ((int64_t)ns - (int64_t)usual_ns) / 2));
 }
 
+static void give_up(struct es_cost *entry) {
+    entry->varies = true;
+    entry->exact = 0;
+    ES_COST_SET(entry->exact_ns, 0);
+    ES_COST_SET(entry->sure, false);
+}
+
+/* As long as that it is in any case, whatever of its time is the host's. */
+static bool is_long(const struct es_costs *costs, const struct es_cost *entry) {
+    return entry->ns >= ES_COSTS_SHORT_NS + es_costs_host_ns(costs, 1);
+}
+
 void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, bool alone) {
     struct es_cost *entry = es_costs_find(costs, key);
     const bool first = takes_their_place(entry, ns, alone);
     uint64_t before_ns, off_ns;
     bool agree;
 
-    if (entry->varies || (!alone && ns > entry->ns + ES_COSTS_LEAST_NS)) {
+    if (!entry->varies && is_long(costs, entry) && ns < entry->ns / 2 && alone) {
+        /* No part of the host's makes that difference: it takes now so long, now so long, or others were in the first time. One
+         * time more is no more exact than the mean. */
+        if (entry->exact == 0) {
+            es_costs_learn(costs, key, ns);
+            return;
+        }
+        if (entry->ns - ns > ES_COSTS_GAP_MOST_NS)
+            give_up(entry);
+    }
+    if (entry->varies || (!alone && (ns > entry->ns + ES_COSTS_LEAST_NS || is_long(costs, entry)))) {
         ES_COST_SET(entry->missed, 0);
         entry->pending_since_ns = 0;
         return;
@@ -61,7 +83,7 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
         entry->exact = 0;
         ES_COST_SET(entry->mixed, !alone);
         entry->spread_ns = 0;
-        if (ns < ES_COSTS_SHORT_NS)
+        if (ns < ES_COSTS_EXACT_MOST_NS)
             ES_COST_SET(entry->samples, 0);
     }
     before_ns = first ? ns : entry->ns;
@@ -71,7 +93,7 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
     es_costs_learn(costs, key, ns);
     note_exact(entry, ns < ES_COSTS_LEAST_NS ? ES_COSTS_LEAST_NS : ns, first);
     entry->varies = !agree;
-    if (agree && entry->ns < ES_COSTS_SHORT_NS) {
+    if (agree && entry->ns < ES_COSTS_EXACT_MOST_NS) {
         entry->exact += entry->exact < UINT32_MAX;
     } else {
         entry->exact = 0;
@@ -81,13 +103,6 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
         ES_COST_SET(entry->asks, 0);
     ES_COST_SET(entry->sure,
                 entry->exact >= ES_COSTS_EXACT && entry->spread_ns <= entry->ns / ES_COSTS_SPREAD + ES_COSTS_LEAST_NS / 2);
-}
-
-static void give_up(struct es_cost *entry) {
-    entry->varies = true;
-    entry->exact = 0;
-    ES_COST_SET(entry->exact_ns, 0);
-    ES_COST_SET(entry->sure, false);
 }
 
 void es_costs_give_up(struct es_costs *costs, uint64_t key) { give_up(es_costs_find(costs, key)); }

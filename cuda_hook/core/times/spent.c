@@ -29,6 +29,8 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static uint64_t since(uint64_t then, uint64_t now) { return now > then ? now - then : 0; }
 
+static uint64_t launch_ns(const struct es_work *work) { return most(work->cost_ns / most(work->launches, 1), 1); }
+
 /* What is to be counted of `ns` for the work from `mark_ns` on, and of the estimate of what was submitted before that and has
  * not been counted. Where in all that lies what was waited for is not known: it is taken off in proportion. */
 static uint64_t uncounted_ns(const struct es_work *work, const struct es_counted *latest, uint64_t mark_ns, uint64_t ns) {
@@ -104,11 +106,15 @@ static bool overran(const struct es_work *work, const struct es_counted *latest,
 
 /* It took so much longer than its launches should that no host's gaps between them say why: all of it, or what the device ran
  * for certain. */
-static bool is_apart(const struct es_work *work, int64_t ns, uint64_t ran_for_ns, uint64_t span_ns, uint64_t launch_ns) {
+static bool is_apart(const struct es_work *work, int64_t ns, uint64_t ran_for_ns, uint64_t span_ns) {
     const uint64_t own_ns = work->foreign || ns < 0 ? 0 : (uint64_t)ns;
     const uint64_t more_ns = since(span_ns, most(own_ns, ran_for_ns));
+    /* The device had little left when the last of them had been submitted, and nobody had waited for it. */
+    const bool hosted = work->few_ns != 0 && ran_for_ns <= work->few_ns + REACHED_NS;
 
-    return !work->left && more_ns > span_ns / launch_ns * ES_APART_MOST_NS && (!work->stalled || more_ns > STALLED_MOST_NS);
+    if (work->left || hosted || (work->stalled && more_ns <= STALLED_MOST_NS))
+        return false;
+    return more_ns > span_ns / launch_ns(work) * ES_APART_MOST_NS;
 }
 
 /* Work began, nobody knows when, after the device had stood idle, as the latest end was seen: the time since then is not all the
@@ -171,11 +177,10 @@ static struct stretch stretch_of(const struct es_work *work, const struct es_cou
     return time;
 }
 
-static uint64_t launch_ns(const struct es_work *work) { return most(work->cost_ns / most(work->launches, 1), 1); }
-
 /* Launches of exact times end when those have passed, or a launch's time after the last was submitted: these did not. */
 static bool is_late(const struct es_work *work, const struct stretch *time) {
-    return time->from_start_ns > most(time->span_ns, since(work->opened_ns, work->marked_ns)) + launch_ns(work) + REACHED_NS;
+    return time->from_start_ns >
+           most(time->span_ns, since(work->opened_ns, work->marked_ns)) + most(launch_ns(work), work->few_ns) + REACHED_NS;
 }
 
 /* By its estimate it had ended before its marker was recorded, and that was done at once: so the device waited for the host. It
@@ -183,9 +188,11 @@ static bool is_late(const struct es_work *work, const struct stretch *time) {
 static bool was_over(const struct es_work *work, const struct es_counted *latest, const struct stretch *time,
                      uint64_t sooner_ns) {
     const bool at_once = (time->started && work->reached) || sooner_ns < work->alone_ns + AT_ONCE_NS;
-    const bool ran = time->from_start_ns != 0 && work->opened_ns + time->from_start_ns > work->marked_ns + REACHED_NS;
+    const uint64_t sure_ns = work->marked_ns + work->few_ns + REACHED_NS;
+    const bool ran = time->from_start_ns != 0 && work->opened_ns + time->from_start_ns > sure_ns;
+    const bool drained = work->alone_ns != 0 && work->alone_ns + work->few_ns >= time->since_ns + time->span_ns;
 
-    return (!ran && work->alone_ns >= time->since_ns + time->span_ns && at_once) || (time->followed && began_late(work, latest));
+    return (!ran && drained && at_once) || (time->followed && began_late(work, latest));
 }
 
 /* What is counted of it: the time that passed, or its estimate where the device was `idle` for a part of that, nobody knows
@@ -193,7 +200,9 @@ static bool was_over(const struct es_work *work, const struct es_counted *latest
 static void count(struct es_spent *spent, const struct es_work *work, const struct es_counted *latest, const struct stretch *time,
                   bool idle, bool known, uint64_t ran_for_ns) {
     const uint64_t span_ns = time->span_ns, sure_ns = span_ns + (known ? span_ns / SURE_PART : 0);
-    const bool estimated = !spent->measured || work->beside || (idle && time->passed_ns > (int64_t)sure_ns);
+    /* Of what others submitted, too, a part may run after its end; what all that takes is known. */
+    const bool all_known = known && span_ns > work->cost_ns;
+    const bool estimated = !spent->measured || work->beside || (idle && (all_known || time->passed_ns > (int64_t)sure_ns));
     const uint64_t early_ns = time->between ? latest->early_ns : 0;
     const uint64_t ns = estimated ? span_ns : less_early_ns(spent->passed_ns, span_ns, early_ns);
 
@@ -239,7 +248,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     spent.stream_ended_ns = after_ns != ES_UNTOLD && after_ns < 0 ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     spent.passed_ns = spent.measured && time.passed_ns > 0 ? (uint64_t)time.passed_ns : 0;
     spent.within_ns = work->unsure_ns == 0 && start_ns > 0 ? (uint64_t)start_ns : 0;
-    spent.apart = spent.measured && is_apart(work, time.passed_ns, ran_for_ns, time.span_ns, launch_ns(work));
+    spent.apart = spent.measured && is_apart(work, time.passed_ns, ran_for_ns, time.span_ns);
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
     spent.longer = spent.known && !work->left && (late || overran(work, latest, ran_for_ns) || spent.apart);

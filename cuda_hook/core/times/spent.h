@@ -24,6 +24,8 @@ struct es_work {
     uint64_t mark_ns;   /* what had been submitted when its marker was recorded */
     uint64_t alone_ns;  /* when it was closed, if the device may have been idle then: no other was closed and had not ended,
                          * and of one that was opened while other work was queued, nothing was any more; else 0 */
+    uint64_t
+        few_ns; /* so little queued at its end says that the host was the slower: 0 where it may have waited for the device */
     uint64_t marked_ns; /* when the call that recorded its marker had returned */
     uint64_t behind_ns; /* for how long after its start the device still ran what others had queued, or stood idle */
     uint64_t unsure_ns; /* so much of that it may have run already, and nobody knows; 0: it had not begun */

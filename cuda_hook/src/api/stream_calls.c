@@ -26,6 +26,7 @@ static void held_up(int index) {
         return;
     es_lock_take(&es_state_lock);
     es_backlog.held_streams |= UINT64_C(1) << index;
+    es_backlog.waits++;
     es_lock_give(&es_state_lock);
 }
 

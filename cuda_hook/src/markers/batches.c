@@ -16,6 +16,9 @@
 
 enum { LONG_BURST_NS = 200 * 1000 }; /* bursts of this length are timed each, of shorter ones some (es_bursts) */
 
+/* Whoever never waits for the device and yet has no more than a few launches queued after many has a host that is slower. */
+enum { FEW = 2, MANY = 16 };
+
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
 enum { BEHIND_MOST_NS = 1000 * 1000 };
 
@@ -49,6 +52,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     es_thinks.idle_since_ns = 0;
     es_link_submits(now_ns);
     slot->batch.behind_ns = behind_ns(now_ns);
+    slot->batch.waits = es_backlog.waits;
     slot->batch.before_ns = es_submitted_ns();
     slot->batch.ahead_ns = ahead_ns;
     slot->batch.queued = es_queued_beside(stream, now_ns);
@@ -117,9 +121,22 @@ struct closing {
     struct es_marker ends[ES_STREAMS];
 };
 
+/* By estimates the device has come to within so little of the end of all that was submitted. What was closed and has not been
+ * collected yet has ended where that was so when it was closed. */
+ES_LOCKED(es_state_lock) static bool nearly_drained(const struct es_batch_open *open, uint64_t few_ns, uint64_t now_ns) {
+    const uint32_t count = es_closed_count();
+    const struct es_work *latest = count > 0 ? &es_closed_at(count - 1)->work : NULL;
+
+    if (latest == NULL)
+        return !open->amid || es_queued_ns(now_ns) <= few_ns;
+    return few_ns != 0 && latest->alone_ns != 0 && es_submitted_ns() - latest->mark_ns <= now_ns - latest->alone_ns;
+}
+
 /* What is known of it before it is marked. */
 ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *closing, uint64_t now_ns) {
     const struct es_batch_open *open = &closing->open;
+    const bool hosted = open->waits == es_backlog.waits && closing->launches >= MANY;
+    const uint64_t few_ns = hosted ? FEW * closing->used_ns / closing->launches : 0;
     const bool stalled = es_closed_count() > 0 && es_closed_at(es_closed_count() - 1)->work.exact && !open->stopped;
 
     return (struct es_closed){
@@ -134,7 +151,8 @@ ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *
                 .before_ns = open->before_ns,
                 .ahead_ns = open->ahead_ns,
                 .mark_ns = es_submitted_ns(),
-                .alone_ns = es_closed_count() == 0 && (!open->amid || es_queued_ns(now_ns) == 0) ? now_ns : 0,
+                .alone_ns = nearly_drained(open, few_ns, now_ns) ? now_ns : 0,
+                .few_ns = few_ns,
                 .launches = closing->launches,
                 .grant = open->grant,
                 .behind_ns = open->behind_ns,

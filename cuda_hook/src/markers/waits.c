@@ -71,6 +71,7 @@ void es_waits_look(uint64_t streams) {
     bool collect;
 
     es_lock_take(&es_state_lock);
+    es_backlog.waits++;
     collect = es_closed_count() > 0;
     es_lock_give(&es_state_lock);
     if (collect)

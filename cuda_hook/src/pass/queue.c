@@ -112,7 +112,7 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     bool timed = false;
 
     if (!s->open) {
-        timed = es_batch_open(slot, s->index, drawn_ns, s->now_ns, s->unknown, s->held || s->stops);
+        timed = es_batch_open(slot, s->index, drawn_ns, s->now_ns, s->unknown, s->held || s->stops) || (s->alone && !s->unknown);
         es_backlog.held_streams &= ~bit_of(s);
         slot->batch.key = s->key;
         es_costs_count(&es_backlog.costs, s->alone && !s->unknown);

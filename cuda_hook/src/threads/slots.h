@@ -36,6 +36,7 @@ struct es_batch_open {
     bool shared;        /* launches of several keys */
     bool alone;         /* the one launch is being timed: nothing may join it */
     uint32_t grant;     /* under which it was opened; 0: without a manager */
+    uint64_t waits;     /* how often the program had waited for the device when it was opened */
     bool fresh;         /* the device was idle when it was opened, and no start was recorded */
     bool reached;       /* … it had come to the start when the launch returned */
     bool first;         /* … it is the first of a grant, … */

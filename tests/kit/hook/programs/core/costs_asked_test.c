@@ -30,9 +30,9 @@ static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactl
         es_costs_ask(&table, entry);
     }
     CHECK(known_ns(&table, 8) == 3000);
-    /* A long one need not be timed like that. */
-    es_costs_learn(&table, 9, ES_COSTS_SHORT_NS + 25000);
-    CHECK(known_ns(&table, 9) == ES_COSTS_SHORT_NS + 25000);
+    /* A very long one need not be timed like that. */
+    es_costs_learn(&table, 9, ES_COSTS_EXACT_MOST_NS + 25000);
+    CHECK(known_ns(&table, 9) == ES_COSTS_EXACT_MOST_NS + 25000);
 }
 
 static void equal_times_that_others_made_longer_are_not_taken_for_exact_for_long(void) {

@@ -62,10 +62,50 @@ static void exact_times_take_the_place_of_others(void) {
         es_costs_miss(&table, 7, 1);
     }
     CHECK(es_costs_vague(&table, entry));
-    /* It takes longer now than what is over before its marker is recorded: other times do as well. */
+    /* It takes so long now that a host's gaps are no part of that to speak of: other times do as well. */
     for (int i = 0; i < 100; i++)
-        es_costs_learn_exact(&table, 7, 2 * ES_COSTS_SHORT_NS, true);
+        es_costs_learn_exact(&table, 7, 2 * ES_COSTS_EXACT_MOST_NS, true);
     CHECK(entry->exact == 0 && !es_costs_sure(entry) && !es_costs_vague(&table, entry));
+}
+
+static void of_a_long_function_exact_times_are_its_own_and_alike(void) {
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    learn(&table, 7, 4 * ES_COSTS_SHORT_NS);
+    /* Others may have been in it. */
+    es_costs_learn_exact(&table, 7, 4 * ES_COSTS_SHORT_NS - 1000, false);
+    CHECK(entry->exact == 0 && entry->ns == 4 * ES_COSTS_SHORT_NS);
+    es_costs_learn_exact(&table, 7, 4 * ES_COSTS_SHORT_NS - 1000, true);
+    CHECK(entry->exact == 1 && entry->ns == 4 * ES_COSTS_SHORT_NS - 1000);
+    /* A change of contexts is no more in it than in a short one's. */
+    es_costs_learn_exact(&table, 7, ES_COSTS_SHORT_NS, true);
+    CHECK(entry->exact == 1 && entry->ns == ES_COSTS_SHORT_NS && !entry->varies);
+    /* It takes now so long, now so long: all of its times count, and none for more. */
+    learn(&table, 8, 100 * ES_COSTS_SHORT_NS);
+    entry = es_costs_find(&table, 8);
+    es_costs_learn_exact(&table, 8, 5000, true);
+    CHECK(entry->exact == 0 && !entry->varies && entry->ns == (100 * ES_COSTS_SHORT_NS + 5000) / 2);
+    es_costs_learn_exact(&table, 8, 100 * ES_COSTS_SHORT_NS, true);
+    CHECK(entry->exact == 1);
+    es_costs_learn_exact(&table, 8, 5000, true);
+    CHECK(entry->exact == 0 && entry->varies && !es_costs_sure(entry) && !es_costs_vague(&table, entry));
+}
+
+static void one_that_is_long_is_timed_once_more_as_soon_as_one_that_was_never_timed_exactly(void) {
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    learn(&table, 7, 4 * ES_COSTS_SHORT_NS);
+    es_costs_learn_exact(&table, 7, 4 * ES_COSTS_SHORT_NS, true);
+    es_costs_learn_exact(&table, 7, 4 * ES_COSTS_SHORT_NS, true);
+    CHECK(es_costs_sure(entry) && !es_costs_vague(&table, entry));
+    for (int i = 0; i <= ES_COSTS_STALE; i++) {
+        CHECK(!es_costs_vague(&table, entry));
+        es_costs_count(&table, false);
+        es_costs_miss(&table, 7, 1);
+    }
+    CHECK(es_costs_vague(&table, entry));
 }
 
 static void what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong(void) {
@@ -225,6 +265,8 @@ static void the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for(void
 void test_costs(void) {
     costs_are_learnt();
     exact_times_take_the_place_of_others();
+    of_a_long_function_exact_times_are_its_own_and_alike();
+    one_that_is_long_is_timed_once_more_as_soon_as_one_that_was_never_timed_exactly();
     what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong();
     an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one();
     one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting();

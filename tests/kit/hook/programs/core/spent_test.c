@@ -60,6 +60,43 @@ static void an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_d
     CHECK(es_spent_by(&work, &latest, ES_UNTOLD, 30000000, 1030000100).ended_ns == 1030000100);
 }
 
+static void a_batch_that_nobody_waited_for_and_that_ended_soon_after_its_marker_was_the_hosts(void) {
+    /* Sixteen launches of 100 us each 160 us: the last of them ended 40 us after the marker. */
+    const struct es_counted latest = {.ended_ns = 900000, .mark_ns = 700, .grant = 1};
+    struct es_work work = {.cost_ns = 1600000,
+                           .opened_ns = 1000000,
+                           .before_ns = 700,
+                           .mark_ns = 1600700,
+                           .launches = 16,
+                           .grant = 1,
+                           .alone_ns = 3500000,
+                           .marked_ns = 3500000,
+                           .few_ns = 200000};
+    struct es_spent spent = es_spent_by(&work, &latest, 2540000, 2640000, 3600000);
+
+    CHECK(spent.gpu_ns == 1600000 && !spent.teaches && !spent.apart);
+    /* Their times are exact: it took no longer than those say, either. */
+    work.known_ns = 1600000;
+    CHECK(!es_spent_by(&work, &latest, 2540000, 2640000, 3600000).longer);
+    /* More was queued than that: the device ran all the time. */
+    work.few_ns = 20000;
+    work.known_ns = 0;
+    spent = es_spent_by(&work, &latest, 2540000, 2640000, 3600000);
+    CHECK(spent.gpu_ns == 2540000 && spent.teaches);
+}
+
+static void of_exact_times_of_several_threads_what_runs_after_an_end_counts_with_it(void) {
+    /* Another thread's launch of 100 had been submitted as well, and ran after this end. */
+    const struct es_counted latest = {.ended_ns = 20000, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 300, .opened_ns = 15000, .before_ns = 700, .mark_ns = 1100, .known_ns = 400};
+    struct es_spent spent = es_spent_by(&work, &latest, ES_UNTOLD, 310, 40000);
+
+    CHECK(spent.gpu_ns == 400 && spent.early_ns == 400);
+    work.mark_ns = 1000;
+    spent = es_spent_by(&work, &latest, ES_UNTOLD, 290, 40000);
+    CHECK(spent.gpu_ns == 290);
+}
+
 static void a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate(void) {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
     struct es_work work = {.cost_ns = 300, .opened_ns = 5000, .before_ns = 700, .mark_ns = 1000, .alone_ns = 6000};
@@ -201,6 +238,8 @@ void test_spent(void) {
     a_batch_alone_counts_what_its_markers_say();
     a_start_tells_as_much_as_is_sure_of_it();
     an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_drift();
+    a_batch_that_nobody_waited_for_and_that_ended_soon_after_its_marker_was_the_hosts();
+    of_exact_times_of_several_threads_what_runs_after_an_end_counts_with_it();
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
     what_takes_as_long_as_is_known_counts_that_however_long_the_host_took();
     what_ran_after_its_marker_was_there_is_told_however_short_it_should_have_been();
