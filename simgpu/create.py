@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NotFound, Unavailable
-from simgpu.machine import DEVICE_FILES, MIB, SCHEDULING, device_file
+from edgeshare.contract.units import MIB
+from simgpu.machine import DEVICE_FILES, SCHEDULING, device_file
 from simgpu.models import MODELS, Model
 from simgpu.native import load
 from simgpu.nvml_profiles import ANSWERS, NVML_PROFILES, NvmlProfile

@@ -15,7 +15,6 @@ from simgpu.nvml_profiles import ANSWERS
 from simgpu.paces import Pace
 from simgpu.readings import Gpu, Interval, Process
 
-MIB = 1 << 20
 DEFAULT_DIRECTORY = Path("/dev/shm/simgpu")
 SCHEDULING = ("fifo", "timeslice")
 STATUS = {

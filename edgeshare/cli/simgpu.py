@@ -13,11 +13,12 @@ from rich.table import Table
 
 from edgeshare.cli import SIMULATED_MACHINE, needing
 from edgeshare.contract.errors import NotFound
+from edgeshare.contract.units import MIB
 
 with needing(SIMULATED_MACHINE, "simgpu"):
     from simgpu.create import CUDA_VERSION, DRIVERS, create, destroy
     from simgpu.environment import variables
-    from simgpu.machine import DEFAULT_DIRECTORY, MIB, SCHEDULING, Machine
+    from simgpu.machine import DEFAULT_DIRECTORY, SCHEDULING, Machine
     from simgpu.models import MODELS
     from simgpu.nvml_profiles import ANSWERS, NVML_PROFILES
     from simgpu.paces import PACES

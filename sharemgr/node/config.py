@@ -1,4 +1,5 @@
-"""What can be set on a node's share manager, in its YAML file; units end the keys."""
+"""What can be set on a node's share manager, in its YAML file; units end the keys. The defaults of what the rule of a
+GPU's time has, too, are the rule's."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,8 +7,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from edgeshare.config_file import Address, MetricsAddress, NodeName
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.tls_files import TlsFiles
+from sharemgr.node.turns.gate import Rule
+from sharemgr.node.turns.settings import Settings
+
+TURNS = Settings()
 
 
 class RemoteStatus(TlsFiles):
@@ -29,23 +35,23 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    slice_ms: Annotated[float, Field(ge=0.5, le=100)] = 5
+    slice_ms: Annotated[float, Field(ge=0.5, le=100)] = TURNS.slice_ns // NS_PER_MS
     """Length of a slice while others wait. Shorter: others wait less, more of the device goes into
     hand-overs (at 2 ms simulation keeps 99.0 % of the throughput, at 5 ms 99.6 %)."""
 
-    window_s: Annotated[float, Field(ge=1, le=60)] = 10
+    window_s: Annotated[float, Field(ge=1, le=60)] = TURNS.window_ns // NS_PER_S
     """What the reported shares are measured over. The bound on a share's error shrinks with it."""
 
-    queue_cap_us: Annotated[int, Field(ge=50, le=100_000)] = 500
+    queue_cap_us: Annotated[int, Field(ge=50, le=100_000)] = TURNS.queue_cap_ns // NS_PER_US
     """GPU time that a client may keep queued beyond the end of its slice while others wait. A revoked client drains
     within this and one kernel; below it, short kernels of uneven length leave gaps."""
 
-    anticipation_us: Annotated[int, Field(ge=0, le=10_000)] = 300
+    anticipation_us: Annotated[int, Field(ge=0, le=10_000)] = TURNS.anticipation_ns // NS_PER_US
     """How long a drained client keeps its turn if it always comes back that soon. Longer: loops that wait
     for each result get their share with more work between two launches, at the price of a device that
     idles meanwhile."""
 
-    kappa: Annotated[float, Field(ge=1, le=99)] = 2.5
+    kappa: Annotated[float, Field(ge=1, le=99)] = Rule().kappa
     """How much of a GPU may be kept for a program that leaves gaps, as a multiple of what it uses alone: 1 keeps the
     GPU as busy as can be, 99 gives each its request as far as can be (docs/sharing.md)."""
 
@@ -107,27 +113,27 @@ class Config(BaseModel):
 
     @property
     def slice_ns(self) -> int:
-        return round(self.slice_ms * 1_000_000)
+        return round(self.slice_ms * NS_PER_MS)
 
     @property
     def window_ns(self) -> int:
-        return round(self.window_s * 1_000_000_000)
+        return round(self.window_s * NS_PER_S)
 
     @property
     def queue_cap_ns(self) -> int:
-        return self.queue_cap_us * 1_000
+        return self.queue_cap_us * NS_PER_US
 
     @property
     def anticipation_ns(self) -> int:
-        return self.anticipation_us * 1_000
+        return self.anticipation_us * NS_PER_US
 
     @property
     def tpu_slice_ns(self) -> int:
-        return round(self.tpu_slice_ms * 1_000_000)
+        return round(self.tpu_slice_ms * NS_PER_MS)
 
     @property
     def tpu_anticipation_ns(self) -> int:
-        return self.tpu_anticipation_us * 1_000
+        return self.tpu_anticipation_us * NS_PER_US
 
     @property
     def grace_ms(self) -> int:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from edgeshare.contract.names import GPU_MEMORY_MIB, GPU_PERCENT
-from simgpu.machine import MIB, Machine
+from edgeshare.contract.units import MIB
+from simgpu.machine import Machine
 from tests.kit.onenode.installed.parts import IN_NAMESPACE, Parts
 from tests.kit.onenode.installed.release import GPUS, NAME
 from tests.kit.onenode.layout import NODE_NAME

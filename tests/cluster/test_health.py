@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from simgpu.machine import MIB, Machine
+from edgeshare.contract.units import MIB
+from simgpu.machine import Machine
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
 from tests.kit.onenode.pods.pods import WAIT, Pods

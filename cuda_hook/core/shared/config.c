@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/shared/record.h"
 #include "wire_checks.h"
 
 struct span {
@@ -48,7 +49,7 @@ static int set(struct es_config *config, struct span name, struct span value) {
         config->failure_policy = ES_FAIL_CLOSED;
     else if (is(name, "grace-ms") && number(value, UINT32_MAX, &parsed))
         config->grace_ms = (uint32_t)parsed;
-    else if (is(name, "memory-cap-bytes") && number(value, UINT64_C(1) << 52, &parsed))
+    else if (is(name, "memory-cap-bytes") && number(value, ES_MEMORY_BYTES_MAX, &parsed))
         config->memory_cap_bytes = parsed;
     else
         return 0;

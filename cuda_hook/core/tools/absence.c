@@ -1,9 +1,9 @@
 #include "core/tools/absence.h"
 
-#define NS_PER_MS UINT64_C(1000000)
+#include "core/tools/clock.h"
 
 void es_absence_begin(struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns) {
-    const uint64_t least_ns = ES_SETTLED_MS_LEAST * NS_PER_MS;
+    const uint64_t least_ns = ES_SETTLED_MS_LEAST * ES_MS;
     const uint64_t lasts_ns = grace_ns > least_ns ? grace_ns : least_ns;
     uint64_t pause_ns = 0;
 

@@ -39,8 +39,8 @@ class Rule:
     room: float = 1.05
     """Σ d, below which all have room. More than the device, as those that keep to a period seem to want more than they
     do where their kernels wait. With 0.95 one light load of a hundred more has less than with no gates."""
-    away_ns: int = NS_PER_S
-    """As long as policy.py's `lone_after_ns`."""
+    away_ns: int = Settings().lone_after_ns
+    """Who has had no work for so long is away: it earns nothing, and its turns tell nothing of it."""
 
 
 class Gate:

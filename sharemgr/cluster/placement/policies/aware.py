@@ -38,7 +38,7 @@ from sharemgr.cluster.placement.policies import usable
 from sharemgr.cluster.placement.rows import Floats
 
 PERIOD_US = 50_000
-"""Of the latency class's budget, on each node (sharemgr/node/turns/policy.py)."""
+"""Of the latency class's budget, on each node (``budget_period_ns`` in sharemgr/node/turns/settings.py)."""
 
 Cost = Callable[[Options, Known], Floats]
 

@@ -20,6 +20,7 @@ A bad choice where one client lies and the others never do: they all take turns,
 from edgeshare.contract.units import NS_PER_S, NS_PER_US
 from sharemgr.node.turns.demand import HEAVY_PART, JUDGED_NS
 from sharemgr.node.turns.gate import Gate
+from sharemgr.node.turns.settings import Settings
 
 PAYS = 0.97
 """Of what turns would give. They cost hand-overs, 1 % of the device, and what they would give is an estimate."""
@@ -48,8 +49,8 @@ of a second alone."""
 EXCESS_NS = NS_PER_S
 """So much more than the time that went by is no error of costs: the kernel of a second may end in a check. What one
 says too much another is charged too little."""
-PENDING_MOST_NS = NS_PER_S
-"""As long as a drain is expected to be at most (policy.py, `drain_most_ns`)."""
+PENDING_MOST_NS = Settings().drain_most_ns
+"""As long as a drain is expected to be at most."""
 FIT = 0.95
 """Costs are learned to 2 %; the part of the device that nobody reports is this much less than what is busy."""
 

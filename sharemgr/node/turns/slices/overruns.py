@@ -1,12 +1,12 @@
 """Those whose drains were waited for no more: what they ran on is theirs, and was charged to others who held the device
 meanwhile in vain."""
 
-from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.policy import Competition
+from sharemgr.node.turns.settings import Settings
 
-RUNS_ON_NS = NS_PER_S
-"""As long as a drain is expected to be at most (policy.py). What runs on for longer is not told from two that lie, of
+RUNS_ON_NS = Settings().drain_most_ns
+"""As long as a drain is expected to be at most. What runs on for longer is not told from two that lie, of
 whom one says in the end that the device was its all the time that the other one had it."""
 
 
