@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from edgeshare.contract.errors import Unavailable
-from labeller.derive import accelerators, devicetree, gpus, jetson, reactor, shares
+from labeller.derive import accelerators, boards, gpus, reactor, shares
 from labeller.facts import Facts
 
 LABELS_MAX = 1_000
@@ -23,12 +23,12 @@ class Switches:
 
 def labels_of(facts: Facts, switches: Switches) -> dict[str, str]:
     """Name → value, by name; all of them valid. Raises Unavailable where there are more than any machine has."""
-    labels = jetson.labels_of(facts.jetson) | accelerators.labels_of(facts.corals, facts.buses)
+    labels = boards.jetson_labels(facts.jetson) | accelerators.labels_of(facts.corals, facts.buses)
     labels |= gpus.labels_of(facts) | shares.labels_of(facts, switches.jetson_reserve_mib)
     if switches.reactor_names:
         labels |= reactor.labels_of(facts, switches.legacy_l4t)
     if switches.devicetree_names:
-        labels |= devicetree.labels_of(facts.devicetree)
+        labels |= boards.devicetree_labels(facts.devicetree)
     if len(labels) > LABELS_MAX:
         raise Unavailable(
             f"the machine has {len(labels)} labels, and none is written of more than {LABELS_MAX}: "

@@ -7,7 +7,7 @@ cuts, and the release of Jetson Linux, of which it gives the revision alone."""
 
 from edgeshare.contract.labels import label_value
 from labeller import names
-from labeller.derive.jetson import module_label
+from labeller.derive.boards import module_label
 from labeller.facts import CoralFacts, Facts, JetsonFacts, NvmlFacts
 
 CORAL = "Google-Coral-TPU"

@@ -1,4 +1,3 @@
-"""How busy the accelerators are, as Prometheus metrics: begin with ``watching``. ``nvml`` asks NVIDIA's driver;
-``tool`` follows the program ``tegrastats``, whose lines the module of that name reads. Of the labeller it uses
-``config`` alone.
+"""How busy the accelerators are, as Prometheus metrics: begin with ``watching``. ``driver`` asks NVIDIA's driver;
+``tool`` follows ``tegrastats``, whose lines the module of that name reads. Of the labeller it uses ``config`` alone.
 """

@@ -8,14 +8,16 @@ from typing import Generic, TypeVar
 
 from prometheus_client.core import Metric
 
+from edgeshare.contract.errors import Unavailable
 from edgeshare.http import web
 from edgeshare.http.pages import pages
 from edgeshare.http.prometheus import exposition
-from labeller.config import Config
-from labeller.usage.config import UsageConfig
-from labeller.usage.jetson import identity
+from edgeshare.inventory.boards import module_of
+from edgeshare.inventory.jetson import JetsonInventory
+from edgeshare.inventory.tree import DEVICETREE, Tree
+from labeller.config import Config, UsageConfig
+from labeller.usage.driver import NvmlWatch
 from labeller.usage.metrics import Tool, families
-from labeller.usage.nvml import NvmlWatch
 from labeller.usage.readings import Identity, Reading, of_sample, together
 from labeller.usage.tegrastats import Sample, parse
 from labeller.usage.tool import Follower, Pace
@@ -51,7 +53,7 @@ class Watching:
 
     def __init__(self, config: UsageConfig, root: Path) -> None:
         fresh_s = max(FRESH_S_MIN, FRESH_INTERVALS * config.interval_s)
-        self._jetson = identity(root)
+        self._jetson = _jetson_of(root)
         self._sample: _Latest[Sample] = _Latest(fresh_s)
         self._gpus: _Latest[Sequence[Reading]] = _Latest(fresh_s)
         command = (str(root / config.tegrastats.relative_to("/")), "--interval", str(round(1000 * config.interval_s)))
@@ -101,3 +103,21 @@ class _Latest(Generic[Value]):
     def value(self) -> Value | None:
         old_s = asyncio.get_running_loop().time() - self._at_s
         return self._value if old_s <= self._fresh_s else None
+
+
+def _jetson_of(root: Path) -> Identity | None:
+    """The Jetson's GPU, as the device plugin calls it; None on a machine that is none, or that cannot be made out."""
+    try:
+        found = JetsonInventory(0, root).devices()
+    except Unavailable:
+        # Without a serial number it cannot be shared, and is as busy all the same.
+        return _nameless(root)
+    return Identity(found[0].id, found[0].model) if found else None
+
+
+def _nameless(root: Path) -> Identity | None:
+    try:
+        model = module_of(Tree(root).strings(f"{DEVICETREE}/compatible"))
+    except Unavailable:
+        model = None
+    return Identity("", model) if model else None

@@ -1,11 +1,11 @@
 """The names of k8s-dt-node-labeller."""
 
-from labeller.derive.devicetree import labels_of
+from labeller.derive.boards import devicetree_labels
 from labeller.facts import DevicetreeNode
 
 
 def labels(*compatible: str) -> dict[str, str]:
-    return labels_of([DevicetreeNode("", compatible)])
+    return devicetree_labels([DevicetreeNode("", compatible)])
 
 
 def test_vendor_and_part_are_joined() -> None:
@@ -26,7 +26,7 @@ def test_what_follows_a_second_comma_is_forgotten() -> None:
 
 def test_nodes_are_counted() -> None:
     processors = [DevicetreeNode("cpu", ("arm,cortex-a57",))] * 4
-    assert labels_of(processors) == {"beta.devicetree.org/arm-cortex-a57": "4"}
+    assert devicetree_labels(processors) == {"beta.devicetree.org/arm-cortex-a57": "4"}
 
 
 def test_two_strings_that_they_take_for_one_are_counted_together() -> None:
