@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -81,5 +82,41 @@ static inline ssize_t es_kernel_receive(int fd, struct msghdr *message, int flag
 static inline int es_kernel_replace(void *place, size_t size, int protection, int fd) {
     return syscall(SYS_mmap, place, size, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)0) == -1 ? -1 : 0;
 }
+
+/* A page that is zero, and is so again in a forked child, whatever was written into it (Linux 4.14); NULL where the kernel has
+ * none. */
+static inline void *es_kernel_page_wiped_by_fork(size_t size) {
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+        (void)munmap(page, size);
+        return NULL;
+    }
+    return page;
+}
+
+/* Puts another file in the place of a descriptor. */
+static inline int es_kernel_put_over(int fd, int with, int flags) { return (int)syscall(SYS_dup3, with, fd, flags); }
+
+/* Where a symbolic link leads, without a zero at its end. */
+static inline ssize_t es_kernel_link(const char *link, char *path, size_t size) {
+    return syscall(SYS_readlinkat, AT_FDCWD, link, path, size);
+}
+
+static inline pid_t es_kernel_process(void) { return getpid(); }
+
+static inline pid_t es_kernel_thread(void) { return (pid_t)syscall(SYS_gettid); }
+
+/* Is this thread of this process no more? */
+static inline bool es_kernel_thread_ended(pid_t thread) {
+    return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+static inline void es_kernel_name_thread(const char *name) { (void)prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+/* Has the calling thread woken at the end of a sleep, and not some fifty microseconds later. */
+static inline void es_kernel_sleep_exactly(void) { (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 
 #endif

@@ -1,10 +1,8 @@
 #include "base/life.h"
 
-#include <errno.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "base/kernel.h"
 #include "core/tools/lock.h"
 #include "wire_checks.h"
 
@@ -23,7 +21,7 @@ static bool forked(void) {
         return false;
     if (page != NULL)
         return __atomic_load_n(page, __ATOMIC_ACQUIRE) != ALIVE;
-    return __atomic_load_n(&process, __ATOMIC_ACQUIRE) != getpid();
+    return __atomic_load_n(&process, __ATOMIC_ACQUIRE) != es_kernel_process();
 }
 
 bool es_life_apart(void) { return es_locks_held != 0 || forked(); }
@@ -31,15 +29,11 @@ bool es_life_apart(void) { return es_locks_held != 0 || forked(); }
 /* By the one thread that begins. */
 static void mark_alive(void) {
     if (mark == NULL) {
-        void *page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint32_t *page = es_kernel_page_wiped_by_fork(ES_PAGE_BYTES);
 
-        if (page == MAP_FAILED)
+        if (page == NULL)
             return;
-        if (madvise(page, ES_PAGE_BYTES, MADV_WIPEONFORK) != 0) {
-            (void)munmap(page, ES_PAGE_BYTES);
-            return;
-        }
-        *(uint32_t *)page = ALIVE;
+        *page = ALIVE;
         __atomic_store_n(&mark, page, __ATOMIC_RELEASE);
     }
     __atomic_store_n(mark, ALIVE, __ATOMIC_RELEASE);
@@ -53,7 +47,7 @@ bool es_life_begin(void) {
     es_locks_hold();
     /* Before anything says that this process has begun: a child that is forked then knows that it was its parent. */
     if (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == NOBODY)
-        __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
+        __atomic_store_n(&process, es_kernel_process(), __ATOMIC_RELEASE);
     if (__atomic_compare_exchange_n(&stage, &nobody, BEGINNING, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         mark_alive();
         return true;
@@ -76,7 +70,7 @@ bool es_life_forget(void) {
 
     if (__builtin_expect(!forked(), 1) || es_locks_held != 0)
         return false;
-    self = getpid();
+    self = es_kernel_process();
     parent = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
     es_locks_hold();
     if (mark != NULL ? __atomic_compare_exchange_n(mark, &wiped, FORGETTING, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)

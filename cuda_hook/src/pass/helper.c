@@ -3,11 +3,11 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #include "backlog/backlog.h"
 #include "backlog/closed.h"
 #include "backlog/submitted.h"
+#include "base/kernel.h"
 #include "base/log.h"
 #include "base/state.h"
 #include "core/tools/clock.h"
@@ -188,9 +188,9 @@ static void *run(void *nothing) {
     struct look look = {.session_ns = es_now_ns()};
 
     (void)nothing;
-    (void)prctl(PR_SET_NAME, "edgeshare", 0, 0, 0);
-    /* It sleeps for some ten microseconds at times; the default slack is fifty. */
-    (void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    es_kernel_name_thread("edgeshare");
+    /* It sleeps for some ten microseconds at times. */
+    es_kernel_sleep_exactly();
     for (;;) {
         const uint32_t word = es_gate_load(es_link.page);
         const uint32_t number = es_gate_number(word);

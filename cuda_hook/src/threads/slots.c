@@ -1,10 +1,6 @@
 #include "threads/slots.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "base/kernel.h"
 
 __thread struct es_slot *es_slot_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -40,8 +36,6 @@ static bool take(struct es_slot *slot, pid_t from, pid_t thread) {
     return __atomic_compare_exchange_n(&slot->thread, &from, thread, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static bool ended(pid_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH; }
-
 /* The first slot that no thread has had. */
 static struct es_slot *take_free(struct es_slot *first, pid_t thread) {
     for (size_t i = 0; i < ES_SLOTS; i++) {
@@ -63,8 +57,8 @@ static struct es_slot *inherit(struct es_slot *first, pid_t thread) {
         const pid_t owner = __atomic_load_n(&first[i].thread, __ATOMIC_RELAXED);
 
         /* A thread of the same number without a slot of its own is a later one. */
-        if ((owner == thread || ended(owner)) && first[i].batch.settled == first[i].launches && !first[i].marking &&
-            take(&first[i], owner, thread))
+        if ((owner == thread || es_kernel_thread_ended(owner)) && first[i].batch.settled == first[i].launches &&
+            !first[i].marking && take(&first[i], owner, thread))
             return &first[i];
     }
     return NULL;
@@ -79,7 +73,7 @@ struct es_slot *es_slot_mine(void) {
     first = all();
     if (first == NULL)
         return NULL;
-    thread = (pid_t)syscall(SYS_gettid);
+    thread = es_kernel_thread();
     mine = take_free(first, thread);
     if (mine == NULL)
         mine = inherit(first, thread);
@@ -101,7 +95,8 @@ struct es_slot *es_slot_mine(void) {
 bool es_slot_busy(struct es_slot *slot) {
     const int error = errno;
 
-    if (__atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0 && ended(__atomic_load_n(&slot->thread, __ATOMIC_RELAXED)))
+    if (__atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0 &&
+        es_kernel_thread_ended(__atomic_load_n(&slot->thread, __ATOMIC_RELAXED)))
         __atomic_store_n(&slot->busy, 0, __ATOMIC_RELAXED);
     errno = error;
     return __atomic_load_n(&slot->busy, __ATOMIC_ACQUIRE) != 0;

@@ -40,9 +40,8 @@ bool es_tpu_hold_mapped(const struct es_tpu_hold *hold) {
 /* Puts another file in the place of a descriptor, which keeps its flag. */
 static bool replace(int fd, int with) {
     const int flags = es_kernel_control(fd, F_GETFD, 0);
-    const bool done = flags >= 0 && syscall(SYS_dup3, with, fd, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) == (long)fd;
 
-    return done;
+    return flags >= 0 && es_kernel_put_over(fd, with, (flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0) == fd;
 }
 
 bool es_tpu_hold_park(struct es_tpu_hold *hold) {

@@ -111,7 +111,7 @@ bool es_tpu_claimable(int fd) {
         return false;
     }
     (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    bytes = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1);
+    bytes = es_kernel_link(link, path, sizeof(path) - 1);
     path[bytes > 0 ? bytes : 0] = '\0';
     for (int i = 0; i < claim_count && !found; i++) {
         /* Known by its port: it comes under another number after its first use, with its firmware. */

@@ -18,14 +18,12 @@ void es_tpu_life_begin(void) {
 
     if (process != 0)
         return;
-    page = mmap(NULL, ES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page != MAP_FAILED && madvise(page, ES_PAGE_BYTES, MADV_WIPEONFORK) == 0) {
+    page = es_kernel_page_wiped_by_fork(ES_PAGE_BYTES);
+    if (page != NULL) {
         *page = ALIVE;
         __atomic_store_n(&mark, page, __ATOMIC_RELEASE);
-    } else if (page != MAP_FAILED) {
-        (void)munmap(page, ES_PAGE_BYTES);
     }
-    __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
+    __atomic_store_n(&process, es_kernel_process(), __ATOMIC_RELEASE);
 }
 
 bool es_tpu_ours(void) {
@@ -36,7 +34,7 @@ bool es_tpu_ours(void) {
 
     if (es_locks_held != 0)
         return false;
-    if (owner == 0 || owner == getpid())
+    if (owner == 0 || owner == es_kernel_process())
         return page == NULL || __atomic_load_n(page, __ATOMIC_ACQUIRE) == ALIVE || owner == 0;
     /* A child. One made by vfork has its parent's memory, this page included, and must not touch what is the parent's;
      * where the kernel has no such page the two cannot be told apart, and a child has no share. */
@@ -45,7 +43,7 @@ bool es_tpu_ours(void) {
     if (__atomic_compare_exchange_n(page, &wiped, FORGETTING, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         es_locks_hold();
         es_on_tpu_forked();
-        __atomic_store_n(&process, getpid(), __ATOMIC_RELEASE);
+        __atomic_store_n(&process, es_kernel_process(), __ATOMIC_RELEASE);
         es_locks_drop();
         __atomic_store_n(page, ALIVE, __ATOMIC_RELEASE);
         es_wake_all(page);

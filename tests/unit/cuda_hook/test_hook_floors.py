@@ -15,6 +15,9 @@ CORE = "core"
 """Beneath all floors."""
 EVENTS = "hook.c"
 """Alone defines what a lower floor calls for the sake of a higher one (base/events.h), so it may use all."""
+KERNEL = re.compile(r"\b(?:syscall|prctl|madvise|getpid|gettid|tgkill|dup\d?|readlink|ioctl|fcntl)\((?!SYS_futex, )")
+IN_FRONT = {"tpu/next.c", "tpu/next.h", "tpu/tpu_calls.c"}
+"""Make the kernel's call where no function of the C library's stands behind theirs."""
 
 
 def floor_of(path: Path) -> str:
@@ -91,6 +94,22 @@ def test_nothing_runs_upwards(kind: str, may_use: dict[str, set[str]], request: 
         if floor_of(used) not in {floor_of(path), EVENTS, *may_use[floor_of(path)]}
     ]
     assert upwards == []
+
+
+def asking(folder: Path) -> dict[str, list[str]]:
+    """Which files of a folder ask the kernel for something but memory, the time, and to wait for a word, and how."""
+    return {
+        str(path.relative_to(folder)): lines
+        for path in folder.rglob("*.[ch]")
+        if (lines := [line.strip() for line in path.read_text().splitlines() if KERNEL.search(line)])
+    }
+
+
+def test_base_alone_asks_the_kernel() -> None:
+    asked = asking(SRC)
+    assert "base/kernel.h" in asked
+    assert {path: how for path, how in asked.items() if not path.startswith("base/") and path not in IN_FRONT} == {}
+    assert asking(SRC.parent / CORE) == {}
 
 
 def circles(needs: dict[str, set[str]]) -> list[str]:
