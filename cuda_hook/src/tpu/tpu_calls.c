@@ -16,63 +16,122 @@
     extern __typeof__(es_tpu_##name) es_tpu_exported_##name __asm__(#name) \
         __attribute__((alias("es_tpu_" #name), visibility("default")))
 
-/* A call that opens `path`: with the slice, when it is an assigned device. */
-#define OPENING(path, flags, call)                                        \
-    do {                                                                  \
-        const int node = es_tpu_absent() ? -1 : es_tpu_node(path, flags); \
-        uint64_t end_ns = 0;                                              \
-        int fd;                                                           \
-                                                                          \
-        if (node < 0 || !es_tpu_ours())                                   \
-            return call;                                                  \
-        (void)es_tpu_enter();                                             \
-        do                                                                \
-            fd = call;                                                    \
-        while (es_tpu_busy(fd, &end_ns));                                 \
-        if (fd >= 0)                                                      \
-            es_tpu_hold_opened(fd, node, flags);                          \
-        else                                                              \
-            es_tpu_leave();                                               \
-        return fd;                                                        \
-    } while (0)
+/* A call that opens a path, which takes the slice before where that is an assigned device. */
+struct opening {
+    int node; /* of the device; below 0: the call is none of ours */
+    int flags;
+    uint64_t end_ns;
+};
 
-static int es_tpu_open(const char *path, int flags, mode_t mode) { OPENING(path, flags, es_next_open(path, flags, mode)); }
+static struct opening begin_opening(const char *path, int flags) {
+    struct opening opening = {.node = es_tpu_absent() ? -1 : es_tpu_node(path, flags), .flags = flags};
+
+    if (opening.node >= 0 && !es_tpu_ours())
+        opening.node = -1;
+    if (opening.node >= 0)
+        (void)es_tpu_enter();
+    return opening;
+}
+
+/* Has the call to be made again, as another process still had the device? */
+static bool again(struct opening *opening, int fd) { return opening->node >= 0 && es_tpu_busy(fd, &opening->end_ns); }
+
+/* Returns the call's result. */
+static int end_opening(const struct opening *opening, int fd) {
+    if (opening->node >= 0 && fd >= 0)
+        es_tpu_hold_opened(fd, opening->node, opening->flags);
+    else if (opening->node >= 0)
+        es_tpu_leave();
+    return fd;
+}
+
+static int es_tpu_open(const char *path, int flags, mode_t mode) {
+    struct opening opening = begin_opening(path, flags);
+    int fd;
+
+    do
+        fd = es_next_open(path, flags, mode);
+    while (again(&opening, fd));
+    return end_opening(&opening, fd);
+}
 EXPORT(open);
 
 static int es_tpu_open64(const char *path, int flags, mode_t mode) {
-    OPENING(path, flags, ES_NEXT(open64, open_function, (path, flags, mode), syscall(SYS_openat, AT_FDCWD, path, flags, mode)));
+    struct opening opening = begin_opening(path, flags);
+    int fd;
+
+    do
+        fd = ES_NEXT(open64, open_function, (path, flags, mode), syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+    while (again(&opening, fd));
+    return end_opening(&opening, fd);
 }
 EXPORT(open64);
 
 /* A device's path is absolute, so that it does not matter what it would be relative to. */
 static int es_tpu_openat(int at, const char *path, int flags, mode_t mode) {
-    OPENING(path, flags, ES_NEXT(openat, openat_function, (at, path, flags, mode), syscall(SYS_openat, at, path, flags, mode)));
+    struct opening opening = begin_opening(path, flags);
+    int fd;
+
+    do
+        fd = ES_NEXT(openat, openat_function, (at, path, flags, mode), syscall(SYS_openat, at, path, flags, mode));
+    while (again(&opening, fd));
+    return end_opening(&opening, fd);
 }
 EXPORT(openat);
 
 static int es_tpu_openat64(int at, const char *path, int flags, mode_t mode) {
-    OPENING(path, flags, ES_NEXT(openat64, openat_function, (at, path, flags, mode), syscall(SYS_openat, at, path, flags, mode)));
+    struct opening opening = begin_opening(path, flags);
+    int fd;
+
+    do
+        fd = ES_NEXT(openat64, openat_function, (at, path, flags, mode), syscall(SYS_openat, at, path, flags, mode));
+    while (again(&opening, fd));
+    return end_opening(&opening, fd);
 }
 EXPORT(openat64);
 
 /* What programs call that are compiled with checks of the C library's (_FORTIFY_SOURCE). */
 static int es_tpu___open_2(const char *path, int flags) {
-    OPENING(path, flags, ES_NEXT(__open_2, open_2_function, (path, flags), syscall(SYS_openat, AT_FDCWD, path, flags, 0)));
+    struct opening opening = begin_opening(path, flags);
+    int fd;
+
+    do
+        fd = ES_NEXT(__open_2, open_2_function, (path, flags), syscall(SYS_openat, AT_FDCWD, path, flags, 0));
+    while (again(&opening, fd));
+    return end_opening(&opening, fd);
 }
 EXPORT(__open_2);
 
 static int es_tpu___open64_2(const char *path, int flags) {
-    OPENING(path, flags, ES_NEXT(__open64_2, open_2_function, (path, flags), syscall(SYS_openat, AT_FDCWD, path, flags, 0)));
+    struct opening opening = begin_opening(path, flags);
+    int fd;
+
+    do
+        fd = ES_NEXT(__open64_2, open_2_function, (path, flags), syscall(SYS_openat, AT_FDCWD, path, flags, 0));
+    while (again(&opening, fd));
+    return end_opening(&opening, fd);
 }
 EXPORT(__open64_2);
 
 static int es_tpu___openat_2(int at, const char *path, int flags) {
-    OPENING(path, flags, ES_NEXT(__openat_2, openat_2_function, (at, path, flags), syscall(SYS_openat, at, path, flags, 0)));
+    struct opening opening = begin_opening(path, flags);
+    int fd;
+
+    do
+        fd = ES_NEXT(__openat_2, openat_2_function, (at, path, flags), syscall(SYS_openat, at, path, flags, 0));
+    while (again(&opening, fd));
+    return end_opening(&opening, fd);
 }
 EXPORT(__openat_2);
 
 static int es_tpu___openat64_2(int at, const char *path, int flags) {
-    OPENING(path, flags, ES_NEXT(__openat64_2, openat_2_function, (at, path, flags), syscall(SYS_openat, at, path, flags, 0)));
+    struct opening opening = begin_opening(path, flags);
+    int fd;
+
+    do
+        fd = ES_NEXT(__openat64_2, openat_2_function, (at, path, flags), syscall(SYS_openat, at, path, flags, 0));
+    while (again(&opening, fd));
+    return end_opening(&opening, fd);
 }
 EXPORT(__openat64_2);
 
@@ -131,31 +190,42 @@ static int es_tpu_dup(int fd) {
 }
 EXPORT(dup);
 
-/* A call that makes `to` another name of `fd`, and closes what it was. */
-#define COPYING(fd, to, call)                                      \
-    do {                                                           \
-        struct es_tpu_hold was;                                    \
-        bool had;                                                  \
-        int copy;                                                  \
-                                                                   \
-        if (es_tpu_holds_none() || (fd) == (to) || !es_tpu_ours()) \
-            return call;                                           \
-        had = es_tpu_hold_closing(to, &was);                       \
-        copy = call;                                               \
-        if (copy >= 0)                                             \
-            es_tpu_hold_copied(fd, copy);                          \
-        if (had && copy >= 0)                                      \
-            es_tpu_hold_closed(&was);                              \
-        else if (had)                                              \
-            es_tpu_hold_stays(&was);                               \
-        return copy;                                               \
-    } while (0)
+/* A call that makes a descriptor another name of one, and closes what it was. */
+struct copying {
+    bool ours; /* of a process that has a device, where the two differ */
+    bool had;  /* what was closed had the device: */
+    struct es_tpu_hold was;
+};
 
-static int es_tpu_dup2(int fd, int to) { COPYING(fd, to, ES_NEXT(dup2, dup2_function, (fd, to), syscall(SYS_dup3, fd, to, 0))); }
+static struct copying begin_copying(int fd, int to) {
+    struct copying copying = {.ours = !es_tpu_holds_none() && fd != to && es_tpu_ours()};
+
+    copying.had = copying.ours && es_tpu_hold_closing(to, &copying.was);
+    return copying;
+}
+
+/* Returns the call's result. */
+static int end_copying(const struct copying *copying, int fd, int copy) {
+    if (copying->ours && copy >= 0)
+        es_tpu_hold_copied(fd, copy);
+    if (copying->had && copy >= 0)
+        es_tpu_hold_closed(&copying->was);
+    else if (copying->had)
+        es_tpu_hold_stays(&copying->was);
+    return copy;
+}
+
+static int es_tpu_dup2(int fd, int to) {
+    struct copying copying = begin_copying(fd, to);
+
+    return end_copying(&copying, fd, ES_NEXT(dup2, dup2_function, (fd, to), syscall(SYS_dup3, fd, to, 0)));
+}
 EXPORT(dup2);
 
 static int es_tpu_dup3(int fd, int to, int flags) {
-    COPYING(fd, to, ES_NEXT(dup3, dup3_function, (fd, to, flags), syscall(SYS_dup3, fd, to, flags)));
+    struct copying copying = begin_copying(fd, to);
+
+    return end_copying(&copying, fd, ES_NEXT(dup3, dup3_function, (fd, to, flags), syscall(SYS_dup3, fd, to, flags)));
 }
 EXPORT(dup3);
 

@@ -92,18 +92,27 @@ static CUresult batch(const CUdeviceptr *addresses, const size_t *sizes, size_t 
     return result;
 }
 
-static CUresult moved(CUdeviceptr *addresses, size_t *sizes, size_t count, CUmemLocation *locations, size_t *indices,
-                      size_t location_count, unsigned long long flags, CUstream stream) {
+static CUresult move_batch(CUdeviceptr *addresses, size_t *sizes, size_t count, CUmemLocation *locations, size_t *indices,
+                           size_t location_count, unsigned long long flags, CUstream stream) {
     if (!locations)
         return CUDA_ERROR_INVALID_VALUE;
     return batch(addresses, sizes, count, locations, indices, location_count, flags, stream);
 }
-#define do_cuMemPrefetchBatchAsync moved
-#define do_cuMemDiscardAndPrefetchBatchAsync moved
+
+static CUresult do_cuMemPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count, CUmemLocation *locations,
+                                           size_t *indices, size_t location_count, unsigned long long flags, CUstream stream) {
+    return move_batch(addresses, sizes, count, locations, indices, location_count, flags, stream);
+}
 EXPORT_PTSZ(cuMemPrefetchBatchAsync,
             (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
              size_t numPrefetchLocs, unsigned long long flags, CUstream hStream),
             dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream)
+
+static CUresult do_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes, size_t count,
+                                                     CUmemLocation *locations, size_t *indices, size_t location_count,
+                                                     unsigned long long flags, CUstream stream) {
+    return move_batch(addresses, sizes, count, locations, indices, location_count, flags, stream);
+}
 EXPORT_PTSZ(cuMemDiscardAndPrefetchBatchAsync,
             (CUdeviceptr * dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
              size_t numPrefetchLocs, unsigned long long flags, CUstream hStream),
