@@ -31,7 +31,7 @@ from deviceplugin.resource import Resource
 from deviceplugin.retry_loop import keep
 from deviceplugin.units.ledger import Ledger
 from deviceplugin.units.preference import by_device
-from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
+from edgeshare.contract.accelerator_kind import KINDS, AcceleratorKind
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY, PLUGINS_DIR, POD_RESOURCES_SOCKET
 from edgeshare.http import web
@@ -97,7 +97,7 @@ class Plugin:
         pods = BoundPods(kube, node_name) if kube is not None else None
 
         def store(kind: AcceleratorKind) -> Store:
-            records = Records(state_dir / ("deviceplugin" if kind is GPU else f"deviceplugin-{kind.prefix}"))
+            records = Records(state_dir / ("deviceplugin" if kind.is_default else f"deviceplugin-{kind.prefix}"))
             return Store(kind, ledgers, records, self._library, runtime_dir, self._settings, self._specs)
 
         def resource(kind: AcceleratorKind) -> Resource:

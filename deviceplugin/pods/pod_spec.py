@@ -70,7 +70,7 @@ def parse_terms(pod: dict[str, Any], container: str, units: int, kind: Accelerat
         )
     _, request_percent = parse_request_percent(percent)
     cap_mib = 0
-    if kind is GPU and GPU_MEMORY_MIB in limits:
+    if kind.has_memory and GPU_MEMORY_MIB in limits:
         cap_mib = memory_mib(limits[GPU_MEMORY_MIB], f"container {container}: {GPU_MEMORY_MIB}")
     annotations = pod.get("metadata", {}).get("annotations") or {}
     shared = request_percent < UNITS_PER_DEVICE

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from edgeshare.contract.accelerator_kind import GPU, kind_of
+from edgeshare.contract.accelerator_kind import kind_of
 from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation
 from edgeshare.v1.status_pb2 import (
@@ -122,7 +122,7 @@ def _at_least(status: NodeStatus, share: AllocationStatus) -> str:
 
 def _index(device: DeviceStatus) -> str:
     kind = kind_of(device.accelerator)
-    return str(device.index) if kind is None or kind is GPU else f"{kind.prefix} {device.index}"
+    return str(device.index) if kind is None or kind.is_default else f"{kind.prefix} {device.index}"
 
 
 def device_name(device: DeviceStatus) -> str:

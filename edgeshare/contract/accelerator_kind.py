@@ -40,6 +40,11 @@ class AcceleratorKind:
     """Pods name the models that will do, and by labels with whom they share one (``edge/gpu-model``,
     ``edge/gpu-affinity``, ``edge/gpu-exclusion``)."""
 
+    @property
+    def is_default(self) -> bool:
+        """Whether it is meant where no kind is named: in folders, metrics and columns older than the second kind."""
+        return self.accelerator is Accelerator.GPU
+
     def owns(self, allocation_id: str) -> bool:
         """Whether an allocation is of this kind, as its name tells."""
         return allocation_id.startswith(f"{self.prefix}-")

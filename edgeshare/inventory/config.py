@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Accelerator, is_device_id
 from edgeshare.contract.units import MEMORY_MIB_MAX
 from edgeshare.inventory.boards import RESERVE_MIB
@@ -54,8 +55,9 @@ class DeclaredDevice(BaseModel):
     def _makes_sense(self) -> Self:
         if self.each is None and not self.paths:
             raise ValueError(f"{self.id}: name the paths that a container needs, or a pattern under each")
-        if self.accelerator is Accelerator.GPU and not self.memory_mib:
-            raise ValueError(f"{self.id}: a GPU needs memory_mib, of which each share gets its part")
+        kind = KINDS[self.accelerator]
+        if kind.has_memory and not self.memory_mib:
+            raise ValueError(f"{self.id}: a {kind.word} needs memory_mib, of which each share gets its part")
         return self
 
     def declaration(self) -> Declaration:

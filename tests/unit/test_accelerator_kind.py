@@ -10,12 +10,16 @@ from edgeshare.contract.devices import Accelerator
 ROOT = Path(__file__).parent.parent.parent
 PARTS = ("cuda_hook", "deviceplugin", "edgeshare", "labeller", "sharemgr")
 
+NAMING = re.compile(r"\b(EDGETPU|TPU_PERCENT|is (not )?(Accelerator\.)?GPU)\b")
 NAME_A_KIND = {
     "cuda_hook/wire.py",  # its number on the wire
     "edgeshare/contract/devices.py",  # its name
+    "edgeshare/contract/names.py",  # its resource's
     "edgeshare/contract/accelerator_kind.py",  # its record
     "edgeshare/inventory/corals.py",  # how such devices are found
     "edgeshare/cli/run.py",  # its option
+    "edgeshare/inventory/contested.py",  # NVIDIA's plugins have GPUs alone
+    "edgeshare/cli/doctor/rules.py",  # what is asked of NVIDIA's driver
 }
 """All that a kind touches, but for code of its own: ``edgeshare.inventory.edgetpu``, ``tpu_settings`` in
 ``sharemgr.node.serving``."""
@@ -48,6 +52,6 @@ def test_another_kind_would_touch_a_handful_of_files() -> None:
         str(path.relative_to(ROOT))
         for part in PARTS
         for path in (ROOT / part).rglob("*.py")
-        if re.search(r"\bEDGETPU\b", path.read_text())
+        if NAMING.search(path.read_text())
     }
     assert named == NAME_A_KIND

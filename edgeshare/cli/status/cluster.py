@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.errors import InvalidRequest
-from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB, GPU_PERCENT, TPU_PERCENT
+from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB
 from edgeshare.contract.quantity import whole_number
 from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import peak
@@ -16,7 +17,7 @@ from edgeshare.kube.kube import Kube
 from sharemgr.cluster.state.accelerators import name_of
 from sharemgr.cluster.state.cores import first_fault
 
-ASKED = (GPU_PERCENT, TPU_PERCENT, GPU_MEMORY_MIB)
+ASKED = (*RESOURCES, GPU_MEMORY_MIB)
 WAITING = "spec.nodeName=,status.phase=Pending"
 PODS = "/api/v1/pods"
 
@@ -217,7 +218,7 @@ def parse_waiting(thing: Json) -> Waiting | None:
         asks = {name: _asked(pod.spec, name) for name in ASKED}
     except ValidationError as error:
         raise InvalidRequest(f"expected a pod: {first_fault(error)}") from error
-    if not (asks[GPU_PERCENT] or asks[TPU_PERCENT]):
+    if not any(asks[name] for name in RESOURCES):
         return None
     return Waiting(
         namespace=pod.metadata.namespace,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import Metric
 
-from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
+from edgeshare.contract.accelerator_kind import KINDS, AcceleratorKind
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from edgeshare.http.prometheus import gauge
 from sharemgr.cluster.extender.assigner import Assigner
@@ -97,10 +97,10 @@ def _standing(assigner: Assigner, binder: Binder) -> Iterator[Metric]:
 def _of_kind(kind: AcceleratorKind, nodes: Sequence[Node]) -> Iterator[tuple[str, str, int]]:
     """How things stand with the devices of one kind; nothing of one that no node has, but for GPUs."""
     found = [(node, device) for node in nodes for device in node.of(kind.accelerator)]
-    if not found and kind is not GPU:
+    if not found and not kind.is_default:
         return
     word, called = kind.word, f"{kind.prefix}s"
-    units = "units" if kind is GPU else f"{kind.prefix}_units"
+    units = "units" if kind.is_default else f"{kind.prefix}_units"
     free = [node.free(device) for node, device in found]
     yield called, f"{word}s that nodes tell of.", len(found)
     yield f"{called}_unhealthy", "Of these, those that are not healthy.", sum(not device.healthy for _, device in found)

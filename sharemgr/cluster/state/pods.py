@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from edgeshare.contract.accelerator_kind import GPU, KINDS, AcceleratorKind
+from edgeshare.contract.accelerator_kind import KINDS, AcceleratorKind
 from edgeshare.contract.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import InvalidRequest
@@ -214,7 +214,7 @@ def _container(kind: AcceleratorKind, name: str, limits: Mapping[str, Any], runs
             parse_request_percent(percent)
         except InvalidRequest as error:
             raise InvalidRequest(f"container {name}: {kind.resource}: {error}") from error
-    if kind is GPU and GPU_MEMORY_MIB in limits:
+    if kind.has_memory and GPU_MEMORY_MIB in limits:
         cap_mib = memory_mib(limits[GPU_MEMORY_MIB], f"container {name}: {GPU_MEMORY_MIB}")
     return Container(name, percent, cap_mib, runs_along, kind.accelerator)
 
