@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deviceplugin.admission.admission import Admission
+from deviceplugin.admission.comparison import Comparison
 from deviceplugin.admission.identity import Identity
 from deviceplugin.admission.prestart import PreStart
 from deviceplugin.allocations.lifetimes import Lifetimes
@@ -52,7 +53,8 @@ class Resource:
         identity = Identity(self.listings, store.ledger, kube, node_name, pods, kind, self._lifetimes)
         applicants = Applicants(pods, store.ledger, self.listings.get, kind)
         self._admission = Admission(devices, store, self.listings, applicants, self._lifetimes)
-        self._pre_start = PreStart(devices, store, self.listings, identity, self._lifetimes, manager)
+        self._comparison = Comparison(devices, store, self.listings, identity, self._lifetimes, manager)
+        self._pre_start = PreStart(devices, store, identity, self._comparison, manager)
         self._lifecycle = Lifecycle(plugins_dir, kind.resource, self._make_service, f"edgeshare-{kind.prefix}-")
 
     @property
@@ -78,8 +80,8 @@ class Resource:
         await self._lifecycle.run(stop, tell)
 
     async def compare(self) -> None:
-        """As ``PreStart.compare``."""
-        await self._pre_start.compare()
+        """As ``Comparison.compare``."""
+        await self._comparison.compare()
 
     def _make_service(self) -> Service:
         return Service(self._devices, self._admission, self._pre_start, self._allocated, self._counters)

@@ -1,5 +1,5 @@
 """Who is asked whether an allocation lasts (``edgeshare.contract.lifetime`` has the rule): its pod, by the uid, at the
-API server, and its clients, at the manager. What is over is taken back by ``admission.prestart``, in ``compare``."""
+API server, and its clients, at the manager. What is over is taken back by ``admission.comparison``."""
 
 import asyncio
 import logging
