@@ -13,9 +13,9 @@ from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB
 from edgeshare.contract.quantity import whole_number
 from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import peak
+from edgeshare.kube.faults import first_fault
 from edgeshare.kube.kube import Kube
 from sharemgr.cluster.state.accelerators import name_of
-from sharemgr.cluster.state.cores import first_fault
 
 ASKED = (*RESOURCES, GPU_MEMORY_MIB)
 WAITING = "spec.nodeName=,status.phase=Pending"

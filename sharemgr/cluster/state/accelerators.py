@@ -10,8 +10,8 @@ from edgeshare.contract.devices import is_device_id
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.labels import label_value
 from edgeshare.contract.units import MAX_DEVICES_PER_ALLOCATION, MEMORY_MIB_MAX, UNITS_PER_DEVICE
+from edgeshare.kube.faults import first_fault
 from sharemgr.cluster.state.books import AcceleratorNode, Listed
-from sharemgr.cluster.state.cores import first_fault
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Take
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.quantity import thousandths
+from edgeshare.kube.faults import first_fault
 
 MIB_THOUSANDTHS = 1000 << 20
 """Of a byte."""
@@ -126,9 +127,3 @@ def parse_offer(thing: object) -> Offer:
     if allocatable.cpu is None or allocatable.memory is None:
         return Offer(name, None)
     return Offer(name, parse_cores(allocatable.model_dump(), f"Node {name}"))
-
-
-def first_fault(error: ValidationError) -> str:
-    """The first thing that is wrong with what somebody told, and where, in one line."""
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

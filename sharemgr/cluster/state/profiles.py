@@ -13,8 +13,6 @@ high (its limit at most) costs its own pods room until sixteen others have come.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
-from hashlib import sha256
-from json import dumps
 from math import isfinite
 from statistics import median
 from typing import Any
@@ -161,13 +159,6 @@ def _kept(runs: list[Run]) -> tuple[Run, ...]:
     telling = [number for number, run in enumerate(runs) if run.tells_memory]
     gone = set((silent + telling)[: max(0, spare)])
     return tuple(run for number, run in enumerate(runs) if number not in gone)
-
-
-def program_key(label: str, image_digest: str, command: tuple[str, ...], arguments: tuple[str, ...]) -> str:
-    """The key of a container's program: what its pod's label says, where it says anything."""
-    if label:
-        return f"label/{label}"
-    return sha256(dumps([image_digest, command, arguments]).encode()).hexdigest()
 
 
 class Profiles:

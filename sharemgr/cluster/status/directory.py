@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress, ValidationErro
 from edgeshare.contract.address import join_address
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.object_names import NAME_MAX
+from edgeshare.kube.faults import first_fault
 from sharemgr.cluster.config import ObjectName
 from sharemgr.cluster.replica.announcing import SERVICE_LABEL
 from sharemgr.cluster.state.accelerators import name_of
-from sharemgr.cluster.state.cores import first_fault
 from sharemgr.cluster.status.query import Query
 
 ADDRESSES_MAX = 4

@@ -13,8 +13,8 @@ from edgeshare.contract.errors import EdgeshareError, Forbidden, Unauthenticated
 from edgeshare.contract.object_names import NAME_MAX
 from edgeshare.contract.text import in_one_line
 from edgeshare.kube.calls import Calls
+from edgeshare.kube.faults import first_fault
 from edgeshare.kube.messages import Refused
-from sharemgr.cluster.state.cores import first_fault
 from sharemgr.cluster.status.query import Query
 
 FRESH_S = 60.0

@@ -18,7 +18,6 @@ from sharemgr.cluster.state.profiles import (
     Profile,
     Profiles,
     Run,
-    program_key,
 )
 
 MODEL, KEY = "Tesla-T4", "label/train"
@@ -198,15 +197,3 @@ def test_so_many_profiles_are_kept_and_those_learned_from_longest_ago_go() -> No
     assert "key 0" in profiles.on(MODEL)
     assert "key 1" not in profiles.on(MODEL)
     assert "key 2" not in profiles.on(MODEL)
-
-
-def test_a_program_is_known_by_its_label_or_by_image_command_and_arguments() -> None:
-    plain = program_key("", "sha256:1", ("python",), ("train.py",))
-    assert plain == program_key("", "sha256:1", ("python",), ("train.py",))
-    assert program_key("bert", "sha256:1", ("a",), ()) == program_key("bert", "sha256:2", (), ("b",)) == "label/bert"
-    others = [
-        program_key("", "sha256:2", ("python",), ("train.py",)),
-        program_key("", "sha256:1", ("python", "train.py"), ()),
-        program_key("", "sha256:1", (), ("python", "train.py")),
-    ]
-    assert len({plain, *others}) == 4
