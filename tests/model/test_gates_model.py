@@ -9,7 +9,8 @@ from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.settings import Settings, Share
-from sharemgr.node.turns.standing import Standing
+from sharemgr.node.turns.share.limit import throttled_until_ns
+from sharemgr.node.turns.share.standing import Standing
 
 SETTINGS = Settings()
 RULE = Rule()
@@ -87,7 +88,7 @@ class World:
                 self.waits_from_ns.pop(index, None)
 
     def throttled(self, gate: Gate) -> bool:
-        return gate.standing.throttled_until_ns(SETTINGS) > self.now_ns
+        return throttled_until_ns(gate.standing, SETTINGS) > self.now_ns
 
 
 worlds = st.builds(World, shares(), st.lists(habits, min_size=8, max_size=8))

@@ -1,6 +1,5 @@
 """Grants one device: a state machine of what happened and when, which answers with commands. It takes exclusive turns
-(slices.py), or lets several in at once where one of them leaves gaps (openings.py). All drain before it goes from
-several to turns, and who drains a turn does so before others are let in.
+(slices.py), or lets several in at once where one of them leaves gaps (openings.py). Between the two all drain.
 
 What a client must keep to, so that the arbiter knows who has drained:
 
@@ -29,6 +28,7 @@ from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.mode import Mode
 from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
 from sharemgr.node.turns.settings import Settings, Share
+from sharemgr.node.turns.share.limit import change_limit
 from sharemgr.node.turns.slices.ends import Ends
 
 
@@ -64,7 +64,7 @@ class Arbiter:
         if contender.clients:
             self._mode.slices.field.rivals.latency_present += share.latency - contender.latency
         contender.latency = share.latency
-        contender.change_limit(share.limit_percent, now_ns)
+        change_limit(contender, share.limit_percent, now_ns)
         self._mode.slices.field.competition.change_request(contender, share.request_percent)
         if contender.phase is THROTTLED:
             self._mode.grants.ready(contender)

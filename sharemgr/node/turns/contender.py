@@ -7,7 +7,8 @@ from sharemgr.node.turns.drains import Drains
 from sharemgr.node.turns.gate import Gate
 from sharemgr.node.turns.phases import HOLDING, IDLE, OVERLAPPING
 from sharemgr.node.turns.settings import Settings, Share
-from sharemgr.node.turns.standing import Standing
+from sharemgr.node.turns.share.limit import charge_limit
+from sharemgr.node.turns.share.standing import Standing
 from sharemgr.node.turns.window import Window
 
 
@@ -235,7 +236,7 @@ class Contender(Standing):
             self.unheard_ns -= unheard_ns
             nobodys_ns = min(gpu_ns, self.stood_still_ns)
             self.stood_still_ns -= nobodys_ns
-            self.charge_limit(gpu_ns - nobodys_ns)
+            charge_limit(self, gpu_ns - nobodys_ns)
             self.window.add_gpu(client.reported_ns, now_ns, gpu_ns)
         client.reported_ns = now_ns
         paid_ns = min(unheard_ns, self.paid_ns)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.turns.demand import Demand
 from sharemgr.node.turns.settings import Settings
-from sharemgr.node.turns.standing import Standing
+from sharemgr.node.turns.share.standing import Standing
 
 LEAST_PART = 0.0001
 """e is at least this, so that whoever works earns something: a hundredth of the smallest request."""

@@ -85,7 +85,8 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from sharemgr.node.turns.settings import Settings
-from sharemgr.node.turns.standing import Standing
+from sharemgr.node.turns.share.latency import is_urgent, renew_budget
+from sharemgr.node.turns.share.standing import Standing
 
 RECKONED_SLICES = 4
 """Deadlines reckon with turns that cost so many slices at most."""
@@ -141,7 +142,7 @@ class Competition:
         standing.caught_up_v = self._long_v
         self._set_deadline(standing)
         if standing.latency:
-            standing.renew_budget(now_ns, self._settings)
+            renew_budget(standing, now_ns, self._settings)
 
     def carried_ns(self, standing: Standing, now_ns: int) -> int:
         """The credit (above 0) or the debt of one that does not compete, if it did again now."""
@@ -267,7 +268,7 @@ class Competition:
         """The candidate of the latency class with budget left whose period ends first."""
         best: S | None = None
         for standing in candidates:
-            if standing.urgent(now_ns, self._settings) and (
+            if is_urgent(standing, now_ns, self._settings) and (
                 best is None or standing.period_end_ns < best.period_end_ns
             ):
                 best = standing

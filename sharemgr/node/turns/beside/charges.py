@@ -3,6 +3,7 @@
 from sharemgr.node.turns.demand import fill
 from sharemgr.node.turns.gate import LEAST_PART, Gate, Rule
 from sharemgr.node.turns.settings import STOOD_STILL_NS
+from sharemgr.node.turns.share.limit import charge_limit
 
 COSTS_MOST = 2
 """Costs that add up to more than so many times the time that went by are no error: somebody lies."""
@@ -98,7 +99,7 @@ def _note_work(gates: list[Gate], gate: Gate, rule: Rule, gpu_ns: int, now_ns: i
 def _charge(gate: Gate, rule: Rule, gpu_ns: int, elapsed_ns: int, now_ns: int) -> None:
     standing, percent, most_ns = gate.standing, gate.standing.request_percent, rule.bucket_ns
     standing.tat_ns = max(standing.tat_ns, now_ns - elapsed_ns)
-    standing.charge_limit(gpu_ns)
+    charge_limit(standing, gpu_ns)
     standing.budget_ns -= gpu_ns
     bucket_ns = gate.bucket_ns + elapsed_ns * percent // 100 - gpu_ns
     # What it used at once nothing could interrupt, and it is not within its guarantee before it has earned that.

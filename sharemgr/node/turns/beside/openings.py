@@ -11,6 +11,7 @@ from sharemgr.node.turns.grants import Grants
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, THINKING, THROTTLED, WAITING
 from sharemgr.node.turns.settings import Settings
+from sharemgr.node.turns.share.limit import throttled_until_ns
 
 BECOMES = {THINKING: IDLE, THROTTLED: WAITING, ENDING: DRAINING}
 """What one that was that by turns is here."""
@@ -221,7 +222,7 @@ class Openings(Grants):
 
     def _let_in(self, contender: Contender, may: bool) -> None:
         if not may:
-            throttled = contender.throttled_until_ns(self._settings) > self._now_ns
+            throttled = throttled_until_ns(contender, self._settings) > self._now_ns
             contender.phase = THROTTLED if throttled else WAITING
             return
         contender.phase = HOLDING

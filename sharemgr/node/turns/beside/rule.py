@@ -77,6 +77,8 @@ from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.hand_overs import TURN
 from sharemgr.node.turns.policy import fade
 from sharemgr.node.turns.settings import STOOD_STILL_NS, Settings
+from sharemgr.node.turns.share.latency import is_urgent, renew_budget
+from sharemgr.node.turns.share.limit import throttled_until_ns
 
 AHEAD = 1e15
 """Puts those that are ahead behind those that are not: more than any deadline, (L + M)/e."""
@@ -99,9 +101,8 @@ class Gates:
         self._settings, self._rule = settings, rule
         self._beside = Beside()
         self._now_ns = now_ns
-        self._look_ns = self._shared_ns = (
-            now_ns  # of the last whole look; of the last in which one of several left gaps
-        )
+        # Of the last whole look; of the last in which one of several left gaps.
+        self._look_ns = self._shared_ns = now_ns
         self._alone: Gate | None = None  # of the latency class, and nobody else is let in
         # One that was called back has not drained, and has the device meanwhile; somebody is protected.
         self._drains = self._protects = False
@@ -202,7 +203,7 @@ class Gates:
             self._protect(competing)
         if self.in_turns:
             return
-        allowed = [gate for gate in competing if gate.standing.throttled_until_ns(self._settings) <= now_ns]
+        allowed = [gate for gate in competing if throttled_until_ns(gate.standing, self._settings) <= now_ns]
         urgent = self._urgent(allowed, now_ns)
         self._alone = urgent[0] if urgent else None
         self._open(urgent or self._choose(allowed, whole))
@@ -214,7 +215,7 @@ class Gates:
         """When the next whole look is due after one now."""
         at_ns = now_ns + self.slice_ns
         for gate in self.gates:
-            until_ns = gate.standing.throttled_until_ns(self._settings)
+            until_ns = throttled_until_ns(gate.standing, self._settings)
             if gate.demand.works and until_ns > now_ns:
                 # What it queued may use just what its limit leaves: then it may compete in a moment, again and again.
                 drains = gate.demand.queued and not gate.open
@@ -229,8 +230,8 @@ class Gates:
             if not standing.latency or not gate.demand.works:
                 continue
             if not gate.worked:
-                standing.renew_budget(now_ns, self._settings)
-            if standing.urgent(now_ns, self._settings) and (
+                renew_budget(standing, now_ns, self._settings)
+            if is_urgent(standing, now_ns, self._settings) and (
                 best is None or standing.period_end_ns < best.standing.period_end_ns
             ):
                 best = gate

@@ -8,6 +8,7 @@ from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.phases import IDLE, THINKING, THROTTLED, WAITING, Phase
 from sharemgr.node.turns.policy import Competition
 from sharemgr.node.turns.settings import Settings
+from sharemgr.node.turns.share.limit import is_limited
 from sharemgr.node.turns.slices.ends import Ends
 from sharemgr.node.turns.slices.rivals import Rivals
 
@@ -55,8 +56,8 @@ class Field:
         since what it used counts.
         """
         if not self.waiting:
-            return occupant if occupant is not None and occupant.limit_percent == 100 else None
-        if occupant is None or occupant.limit_percent < 100:
+            return occupant if occupant is not None and not is_limited(occupant) else None
+        if occupant is None or is_limited(occupant):
             return self._best(self._contenders, now_ns)
         return self._best((occupant, *self._contenders), now_ns)
 

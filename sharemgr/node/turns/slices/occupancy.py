@@ -6,6 +6,7 @@ from sharemgr.node.turns.grants import OVERDUE_NS
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.phases import DRAINING, ENDING, OVERLAPPING, THINKING
 from sharemgr.node.turns.settings import STOOD_STILL_NS
+from sharemgr.node.turns.share.limit import is_limited
 from sharemgr.node.turns.slices.field import Field
 from sharemgr.node.turns.slices.overruns import Overruns
 
@@ -150,7 +151,7 @@ class Occupancy:
         elif occupant.phase is THINKING:
             if self._field.turn is occupant and self._field.slice_end_ns > now_ns:
                 at_ns = self._field.slice_end_ns
-        elif self._field.waiting or occupant.limit_percent < 100:
+        elif self._field.waiting or is_limited(occupant):
             at_ns = self._field.slice_end_ns
         elif self.contended:
             at_ns = self._field.rivals.contend_until_ns(occupant)

@@ -2,6 +2,7 @@
 
 from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.settings import Settings
+from sharemgr.node.turns.share.limit import is_limited
 
 
 class Rivals:
@@ -36,7 +37,7 @@ class Rivals:
     def contend(self, holder: Contender, now_ns: int) -> bool:
         """Whether the holder must keep its queue short: others have or lately had work, one of the latency class may
         come at any time, or its own limit is to be kept."""
-        if self._busy > 1 or holder.limit_percent < 100 or self._latency_rivals(holder):
+        if self._busy > 1 or is_limited(holder) or self._latency_rivals(holder):
             return True
         return self.may_wake(holder, now_ns)
 

@@ -9,6 +9,8 @@ from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.phases import DRAINING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING
 from sharemgr.node.turns.policy import RECKONED_SLICES
 from sharemgr.node.turns.settings import Settings
+from sharemgr.node.turns.share.latency import is_urgent
+from sharemgr.node.turns.share.limit import is_limited, throttled_until_ns
 from sharemgr.node.turns.slices.ends import Ends
 from sharemgr.node.turns.slices.field import Field, Timers
 from sharemgr.node.turns.slices.occupancy import Occupancy
@@ -69,23 +71,23 @@ class Slices(Grants):
         now_ns = self._now_ns
         if contender.wait_from_ns < 0:
             contender.wait_from_ns = now_ns
-        throttled_until_ns = contender.throttled_until_ns(self._settings)
-        if throttled_until_ns > now_ns:
+        until_ns = throttled_until_ns(contender, self._settings)
+        if until_ns > now_ns:
             self.field.move(contender, THROTTLED, self._now_ns)
-            self._timers.set(contender, throttled_until_ns)
+            self._timers.set(contender, until_ns)
             self.signal()
             return
         first = self.field.waiting == 0
         self.field.move(contender, WAITING, self._now_ns)
         self.signal()
-        urgent = contender.urgent(now_ns, self._settings)
+        urgent = is_urgent(contender, now_ns, self._settings)
         if contender.latency and not urgent:
             self._timers.set(contender, contender.period_end_ns)
         occupant = self.device.occupant
         if occupant is not None and occupant.phase is HOLDING:
             # Nobody looked at the end of a slice while nobody waited.
             overstayed = first and now_ns >= self.field.slice_end_ns
-            if overstayed or (urgent and not occupant.urgent(now_ns, self._settings)):
+            if overstayed or (urgent and not is_urgent(occupant, now_ns, self._settings)):
                 self._revoke(occupant)
 
     def woke(self, contender: Contender) -> None:
@@ -131,7 +133,7 @@ class Slices(Grants):
         contender.drained_ns = now_ns if returns else -1
         most_ns = self.hand_overs.anticipation_ns
         anticipation_ns = self.field.anticipation_ns(contender, most_ns, now_ns) if returns else 0
-        if anticipation_ns and contender.throttled_until_ns(self._settings) <= now_ns:
+        if anticipation_ns and throttled_until_ns(contender, self._settings) <= now_ns:
             self.field.move(contender, THINKING, self._now_ns)
             self._timers.set(contender, now_ns + anticipation_ns)
         else:
@@ -198,7 +200,7 @@ class Slices(Grants):
         if occupant is None:
             return
         if occupant.phase is HOLDING:
-            if now_ns >= self.field.slice_end_ns and (self.field.waiting or occupant.limit_percent < 100):
+            if now_ns >= self.field.slice_end_ns and (self.field.waiting or is_limited(occupant)):
                 self._end_slice(occupant)
             else:
                 self.signal()

@@ -11,7 +11,7 @@ from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.commands import Command, Contend, Grant, Revoke
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.settings import Settings
-from sharemgr.node.turns.standing import Standing
+from sharemgr.node.turns.share.standing import Standing
 from tests.kit.sim.device.simulated_device import NEVER_NS, State, Tenant
 
 LOOK, REQUEST, RELEASE = range(3)

@@ -9,7 +9,9 @@ from edgeshare.contract.units import NS_PER_S as S
 from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.policy import Competition
 from sharemgr.node.turns.settings import Settings, Share
-from sharemgr.node.turns.standing import Standing
+from sharemgr.node.turns.share.latency import is_urgent
+from sharemgr.node.turns.share.limit import change_limit, charge_limit, throttled_until_ns
+from sharemgr.node.turns.share.standing import Standing
 
 SETTINGS = Settings()
 
@@ -236,7 +238,7 @@ def test_one_long_pause_among_many_short_ones_does_not_end_the_anticipation() ->
 
 
 @pytest.mark.parametrize(
-    ("limit_percent", "gpu_ns", "throttled_until_ns"),
+    ("limit_percent", "gpu_ns", "until_ns"),
     [
         (100, 10 * S, 0),
         (50, 10 * MS, 20 * MS - 50 * MS),
@@ -244,18 +246,18 @@ def test_one_long_pause_among_many_short_ones_does_not_end_the_anticipation() ->
         (1, 5 * MS, 450 * MS),
     ],
 )
-def test_a_limit_lets_run_ahead_by_its_burst(limit_percent: int, gpu_ns: int, throttled_until_ns: int) -> None:
+def test_a_limit_lets_run_ahead_by_its_burst(limit_percent: int, gpu_ns: int, until_ns: int) -> None:
     each = standing(1, limit_percent=limit_percent)
-    each.charge_limit(gpu_ns)
-    assert each.throttled_until_ns(SETTINGS) == throttled_until_ns
+    charge_limit(each, gpu_ns)
+    assert throttled_until_ns(each, SETTINGS) == until_ns
 
 
 def test_gpu_time_used_ahead_of_a_limit_stays_so_when_the_limit_changes() -> None:
     each = standing(1, limit_percent=10)
-    each.charge_limit(20 * MS)
-    each.change_limit(50, 100 * MS)
+    charge_limit(each, 20 * MS)
+    change_limit(each, 50, 100 * MS)
     assert each.tat_ns == 100 * MS + 20 * MS  # 10 ms of GPU time ahead, at the new rate
-    each.change_limit(20, 300 * MS)
+    change_limit(each, 20, 300 * MS)
     assert each.tat_ns == 120 * MS
 
 
@@ -263,14 +265,14 @@ def test_the_latency_budget_is_the_requests_part_of_each_period() -> None:
     each = standing(30, latency=True)
     race = competition(each)
     race.enter(other := standing(70), 0)
-    assert each.urgent(0, SETTINGS)
+    assert is_urgent(each, 0, SETTINGS)
     race.charge(each, 15 * MS)
-    assert not each.urgent(49 * MS, SETTINGS)
-    assert each.urgent(50 * MS, SETTINGS)
+    assert not is_urgent(each, 49 * MS, SETTINGS)
+    assert is_urgent(each, 50 * MS, SETTINGS)
     race.charge(each, 40 * MS)  # overran: 25 ms are carried on
-    assert not each.urgent(100 * MS, SETTINGS)
-    assert each.urgent(150 * MS, SETTINGS)
-    assert not other.urgent(150 * MS, SETTINGS)
+    assert not is_urgent(each, 100 * MS, SETTINGS)
+    assert is_urgent(each, 150 * MS, SETTINGS)
+    assert not is_urgent(other, 150 * MS, SETTINGS)
 
 
 def test_waking_renews_a_budget_that_would_last_beyond_its_period() -> None:

@@ -5,7 +5,7 @@ from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.beside.charges import cap, settle
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.settings import Settings, Share
-from sharemgr.node.turns.standing import Standing
+from sharemgr.node.turns.share.standing import Standing
 
 SETTINGS = Settings()
 SLICE_NS = SETTINGS.slice_ns

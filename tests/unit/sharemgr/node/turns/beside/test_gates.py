@@ -6,7 +6,7 @@ from edgeshare.contract.units import NS_PER_MS as MS
 from sharemgr.node.turns.beside.rule import DRAIN_LOOK_NS, Gates
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.settings import Settings, Share
-from sharemgr.node.turns.standing import Standing
+from sharemgr.node.turns.share.standing import Standing
 
 SETTINGS = Settings()
 RULE = Rule()
