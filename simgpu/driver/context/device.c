@@ -162,50 +162,54 @@ static int single_to_double_ratio(const struct simgpu_model *model) {
     return model->compute_major >= 6 && model->compute_major <= 10 && model->compute_minor == 0 ? 2 : 32;
 }
 
-EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
-    DEVICE(pi, dev);
-    const struct simgpu_gpu *gpu = gpu_of_device(dev);
+/* What differs from one GPU to another; false for anything else. */
+static bool attribute_of(const struct simgpu_gpu *gpu, CUdevice device, CUdevice_attribute attribute, int *value) {
     const struct simgpu_model *model = &gpu->model;
-    if ((int)attrib < 1)
-        return CUDA_ERROR_INVALID_VALUE;
-    switch (attrib) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *pi = (int)model->compute_major; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *pi = (int)model->compute_minor; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *pi = (int)model->multiprocessors; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *pi = (int)model->threads_per_multiprocessor; break;
-    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *pi = (int)model->clock_khz; break;
-    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *pi = (int)model->memory_clock_khz; break;
-    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *pi = (int)model->memory_bus_bits; break;
-    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *pi = (int)model->l2_bytes; break;
-    case CU_DEVICE_ATTRIBUTE_INTEGRATED: *pi = (int)model->integrated; break;
-    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED: *pi = (int)model->ecc; break;
-    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: *pi = (int)gpu->pci_domain; break;
-    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *pi = (int)gpu->pci_bus; break;
-    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: *pi = (int)gpu->pci_device; break;
-    case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: *pi = (int)driver.gpu_of[dev]; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *pi = most_shared_bytes(model); break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *pi = shared_bytes(model); break;
-    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: *pi = reserved_shared_bytes(model); break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *pi = blocks_per_multiprocessor(model); break;
-    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: *pi = single_to_double_ratio(model); break;
-    /* The rest is the same on every GPU since Volta ("CUDA C++ Programming Guide", technical specifications). */
+
+    switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = (int)model->compute_major; return true;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = (int)model->compute_minor; return true;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = (int)model->multiprocessors; return true;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = (int)model->threads_per_multiprocessor; return true;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = (int)model->clock_khz; return true;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = (int)model->memory_clock_khz; return true;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = (int)model->memory_bus_bits; return true;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = (int)model->l2_bytes; return true;
+    case CU_DEVICE_ATTRIBUTE_INTEGRATED: *value = (int)model->integrated; return true;
+    case CU_DEVICE_ATTRIBUTE_ECC_ENABLED: *value = (int)model->ecc; return true;
+    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: *value = (int)gpu->pci_domain; return true;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *value = (int)gpu->pci_bus; return true;
+    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: *value = (int)gpu->pci_device; return true;
+    case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID: *value = (int)driver.gpu_of[device]; return true;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = most_shared_bytes(model); return true;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = shared_bytes(model); return true;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: *value = reserved_shared_bytes(model); return true;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *value = blocks_per_multiprocessor(model); return true;
+    case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: *value = single_to_double_ratio(model); return true;
+    default: return false;
+    }
+}
+
+/* The same on every GPU since Volta ("CUDA C++ Programming Guide", technical specifications). */
+static int attribute_of_all(CUdevice_attribute attribute) {
+    switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: *pi = 1024; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *pi = 64; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *pi = 2147483647; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: return 64;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: return 2147483647;
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *pi = 65535; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *pi = 49152; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: return 65535;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: return 49152;
     case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *pi = 65536; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: return 65536;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-    case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT: *pi = 32; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_PITCH: *pi = 2147483647; break;
+    case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT: return 32;
+    case CU_DEVICE_ATTRIBUTE_MAX_PITCH: return 2147483647;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
-    case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT: *pi = 512; break;
-    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *pi = 2; break;
+    case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT: return 512;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return 2;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
@@ -231,11 +235,19 @@ EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevic
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
     case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS: *pi = 1; break;
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS: return 1;
     case CU_DEVICE_ATTRIBUTE_NUMA_ID:
-    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: *pi = -1; break;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: return -1;
     /* What is not simulated is not there: textures, clusters. */
-    default: *pi = 0;
+    default: return 0;
     }
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
+    DEVICE(pi, dev);
+    if ((int)attrib < 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!attribute_of(gpu_of_device(dev), dev, attrib, pi))
+        *pi = attribute_of_all(attrib);
     return CUDA_SUCCESS;
 }

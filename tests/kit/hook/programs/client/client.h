@@ -85,11 +85,26 @@ CUresult in_threads(void *(*work)(void *), int threads, unsigned long long size,
 /* Launches kernels; for in_threads. */
 void *launch_all(void *job);
 
-/* Allocates and frees at once; for in_threads. What does not fit is no error here. */
-void *allocate_and_free(void *job);
+/* A command that was read. */
+struct said {
+    unsigned long long a, b;
+    long long c;
+    char word[32];
+    char *rest;    /* all that stands behind the name */
+    char more[64]; /* what is answered behind the result */
+};
 
-/* Gets memory in the way of that name. */
-CUresult allocate(const char *kind, size_t bytes, CUdeviceptr *block);
+/* Commands that get, use and free memory. "churn": allocates and frees at once in c threads; what does not fit is no error
+ * there. */
+CUresult churn(struct said *said);
+CUresult get_block(struct said *said);
+CUresult free_block(struct said *said);
+CUresult free_block_async(struct said *said);
+CUresult set_block(struct said *said);
+CUresult set_block_async(struct said *said);
+CUresult fetch_block(struct said *said);
+CUresult memory_info(struct said *said);
+CUresult memory_total(struct said *said);
 
 /* Does one command; 0 at the end. "launch", "paced", "spread", "napping", "loop" and "threads" launch so many kernels, or,
  * where 0 is asked for, kernels until the next command is there. */

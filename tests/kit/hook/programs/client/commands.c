@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -10,21 +11,176 @@
 #include "client.h"
 
 static CUgraphExec graphs[MANY];
-static CUdeviceptr blocks[MANY];
-static int graph_count, block_count;
+static int graph_count;
+
+/* ---- contexts ---- */
+
+static CUresult init(struct said *said) {
+    (void)said;
+    return cu.cuInit(0);
+}
+
+static CUresult primary_context(struct said *said) {
+    CUresult result = cu.cuDevicePrimaryCtxRetain(&context, 0);
+
+    (void)said;
+    if (result == CUDA_SUCCESS)
+        result = cu.cuCtxSetCurrent(context);
+    return result == CUDA_SUCCESS ? load() : result;
+}
+
+static CUresult own_context(struct said *said) {
+    const CUresult result = cu.cuCtxCreate_v2(&context, 0, 0);
+
+    (void)said;
+    return result == CUDA_SUCCESS ? load() : result;
+}
+
+static CUresult release(struct said *said) {
+    (void)said;
+    return cu.cuDevicePrimaryCtxRelease_v2(0);
+}
+
+static CUresult destroy(struct said *said) {
+    (void)said;
+    return cu.cuCtxDestroy_v2(context);
+}
+
+/* ---- launches: a us each, b of them ---- */
+
+static CUresult launches(struct said *said) {
+    CUresult result = CUDA_SUCCESS;
+
+    for (unsigned long long i = 0; more(i, said->b) && result == CUDA_SUCCESS; i++)
+        result = launch(said->a, (int)said->c, said->word);
+    return result;
+}
+
+static CUresult paced(struct said *said) {
+    CUresult result = CUDA_SUCCESS;
+
+    for (unsigned long long i = 0; more(i, said->b) && result == CUDA_SUCCESS; i++) {
+        result = launch(said->a, 0, "");
+        usleep((useconds_t)said->c);
+    }
+    return result;
+}
+
+/* Stops itself after each c launches, between two of them: outside of the driver. */
+static CUresult brisk(struct said *said) {
+    CUresult result = CUDA_SUCCESS;
+
+    for (unsigned long long i = 1; i <= said->b && result == CUDA_SUCCESS; i++) {
+        const clock_t end = clock() + 5;
+
+        result = launch(said->a, 0, "");
+        while (clock() < end)
+            ;
+        if (i % (unsigned long long)said->c == 0)
+            raise(SIGSTOP);
+    }
+    return result;
+}
+
+static CUresult spread(struct said *said) {
+    CUresult result = CUDA_SUCCESS;
+
+    for (unsigned long long i = 0; more(i, said->b) && result == CUDA_SUCCESS; i++)
+        result = launch(said->a, (int)(i % (unsigned long long)stream_count), "");
+    return result;
+}
 
 /* A function of the host that sleeps. */
 static void nap(void *us) { usleep((useconds_t)(uintptr_t)us); }
 
+/* Between its kernels the stream waits for a function of the host, for c us at least. */
+static CUresult napping(struct said *said) {
+    CUresult result = CUDA_SUCCESS;
+
+    for (unsigned long long i = 0; more(i, said->b) && result == CUDA_SUCCESS; i++) {
+        result = launch(said->a, 0, "");
+        if (result == CUDA_SUCCESS)
+            result = cu.cuLaunchHostFunc(streams[0], nap, (void *)(uintptr_t)said->c);
+    }
+    return result;
+}
+
+static CUresult loop(struct said *said) {
+    CUresult result = CUDA_SUCCESS;
+
+    for (unsigned long long i = 0; more(i, said->b) && result == CUDA_SUCCESS; i++) {
+        result = launch(said->a, 0, "");
+        if (result == CUDA_SUCCESS)
+            result = cu.cuCtxSynchronize();
+    }
+    return result;
+}
+
+static CUresult threads(struct said *said) { return in_threads(launch_all, (int)said->c, said->a, said->b); }
+
+/* ---- streams, events and graphs ---- */
+
+static CUresult stream(struct said *said) { return cu.cuStreamCreate(&streams[stream_count++], (unsigned int)said->a); }
+
+static CUresult end_stream(struct said *said) { return cu.cuStreamDestroy_v2(streams[said->c]); }
+
+static CUresult synchronize(struct said *said) {
+    (void)said;
+    return cu.cuCtxSynchronize();
+}
+
+static CUresult synchronize_stream(struct said *said) { return cu.cuStreamSynchronize(streams[said->c]); }
+
+/* How many there are in this process, the hook's with the program's own; it has none. */
+static CUresult events(struct said *said) {
+    uint64_t (*live_events)(void) = (uint64_t (*)(void))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "simgpu_live_events");
+
+    snprintf(said->more, sizeof(said->more), " %llu", (unsigned long long)live_events());
+    return CUDA_SUCCESS;
+}
+
+static CUresult synchronize_event(struct said *said) {
+    CUevent event;
+    CUresult result = cu.cuEventCreate(&event, 0);
+
+    (void)said;
+    if (result == CUDA_SUCCESS)
+        result = cu.cuEventRecord(event, NULL);
+    return result == CUDA_SUCCESS ? cu.cuEventSynchronize(event) : result;
+}
+
+/* What comes in the second stream follows what is in the first: if that captures, both do. */
+static CUresult join(struct said *said) {
+    CUevent event;
+    CUresult result = cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+
+    if (result == CUDA_SUCCESS)
+        result = cu.cuEventRecord(event, streams[said->a]);
+    return result == CUDA_SUCCESS ? cu.cuStreamWaitEvent(streams[said->c], event, 0) : result;
+}
+
+static CUresult capture(struct said *said) { return cu.cuStreamBeginCapture_v2(streams[said->c], (CUstreamCaptureMode)said->a); }
+
+static CUresult end_capture(struct said *said) {
+    CUgraph graph;
+    const CUresult result = cu.cuStreamEndCapture(streams[said->c], &graph);
+
+    return result == CUDA_SUCCESS ? cu.cuGraphInstantiateWithFlags(&graphs[graph_count++], graph, 0) : result;
+}
+
+static CUresult launch_graph(struct said *said) { return cu.cuGraphLaunch(graphs[said->a], streams[said->c]); }
+
+/* ---- the process ---- */
+
 /* The child does the commands that follow, separated by ';', and ends; its answers come before the parent's. */
-static CUresult in_child(char *commands) {
+static CUresult in_child(struct said *said) {
     int status = -1;
     pid_t child;
 
     fflush(stdout);
     child = fork();
     if (child == 0) {
-        for (char *line = strtok(commands, ";"); line != NULL; line = strtok(NULL, ";"))
+        for (char *line = strtok(said->rest, ";"); line != NULL; line = strtok(NULL, ";"))
             run(line);
         fflush(stdout);
         _exit(0);
@@ -33,154 +189,92 @@ static CUresult in_child(char *commands) {
     return (CUresult)status;
 }
 
-int run(char *line) {
-    char name[32] = "", word[32] = "";
-    unsigned long long a = 0, b = 0;
-    long long c = 0;
-    size_t free_bytes = 0, total_bytes = 0;
-    CUresult result = CUDA_SUCCESS;
-    CUgraph graph;
-    CUevent event;
-    char byte;
+static CUresult execute(struct said *said) {
+    execl("/proc/self/exe", "client", said->rest, (char *)NULL);
+    return CUDA_SUCCESS;
+}
 
-    sscanf(line, "%31s", name);
-#define IS(what) (strcmp(name, what) == 0)
-    if (IS("exit"))
-        return 0;
-    if (IS("init")) {
-        result = cu.cuInit(0);
-    } else if (IS("context")) {
-        result = cu.cuDevicePrimaryCtxRetain(&context, 0);
-        if (result == CUDA_SUCCESS && (result = cu.cuCtxSetCurrent(context)) == CUDA_SUCCESS)
-            result = load();
-    } else if (IS("create")) {
-        result = cu.cuCtxCreate_v2(&context, 0, 0);
-        if (result == CUDA_SUCCESS)
-            result = load();
-    } else if (IS("release")) {
-        result = cu.cuDevicePrimaryCtxRelease_v2(0);
-    } else if (IS("destroy")) {
-        result = cu.cuCtxDestroy_v2(context);
-    } else if (IS("launch")) {
-        b = 1;
-        sscanf(line, "%*s %llu %llu %lld %31s", &a, &b, &c, word);
-        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++)
-            result = launch(a, (int)c, word);
-    } else if (IS("paced")) {
-        sscanf(line, "%*s %llu %llu %lld", &a, &b, &c);
-        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++) {
-            result = launch(a, 0, "");
-            usleep((useconds_t)c);
-        }
-    } else if (IS("brisk")) {
-        /* Stops itself after each c launches, between two of them: outside of the driver. */
-        sscanf(line, "%*s %llu %llu %lld", &a, &b, &c);
-        for (unsigned long long i = 1; i <= b && result == CUDA_SUCCESS; i++) {
-            const clock_t end = clock() + 5;
+static CUresult close_all(struct said *said) {
+    (void)said;
+    closefrom(3);
+    return CUDA_SUCCESS;
+}
 
-            result = launch(a, 0, "");
-            while (clock() < end)
-                ;
-            if (i % (unsigned long long)c == 0)
-                raise(SIGSTOP);
-        }
-    } else if (IS("spread")) {
-        sscanf(line, "%*s %llu %llu", &a, &b);
-        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++)
-            result = launch(a, (int)(i % (unsigned long long)stream_count), "");
-    } else if (IS("napping")) {
-        /* Between its kernels the stream waits for a function of the host, for so long at least. */
-        sscanf(line, "%*s %llu %llu %lld", &a, &b, &c);
-        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++) {
-            result = launch(a, 0, "");
-            if (result == CUDA_SUCCESS)
-                result = cu.cuLaunchHostFunc(streams[0], nap, (void *)(uintptr_t)c);
-        }
-    } else if (IS("loop")) {
-        sscanf(line, "%*s %llu %llu", &a, &b);
-        for (unsigned long long i = 0; more(i, b) && result == CUDA_SUCCESS; i++) {
-            result = launch(a, 0, "");
-            if (result == CUDA_SUCCESS)
-                result = cu.cuCtxSynchronize();
-        }
-    } else if (IS("threads")) {
-        sscanf(line, "%*s %lld %llu %llu", &c, &a, &b);
-        result = in_threads(launch_all, (int)c, a, b);
-    } else if (IS("stream")) {
-        sscanf(line, "%*s %llu", &a);
-        result = cu.cuStreamCreate(&streams[stream_count++], (unsigned int)a);
-    } else if (IS("endstream")) {
-        sscanf(line, "%*s %lld", &c);
-        result = cu.cuStreamDestroy_v2(streams[c]);
-    } else if (IS("sync")) {
-        result = cu.cuCtxSynchronize();
-    } else if (IS("streamsync")) {
-        sscanf(line, "%*s %lld", &c);
-        result = cu.cuStreamSynchronize(streams[c]);
-    } else if (IS("events")) {
-        /* How many there are in this process, the hook's with the program's own; it has none. */
-        uint64_t (*live_events)(void) = (uint64_t (*)(void))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "simgpu_live_events");
+/* Which of a, b, c and the word follow a name, in that order; B: b, and 1 where it is not said. */
+static const struct command {
+    const char *name, *order;
+    CUresult (*run)(struct said *said);
+} COMMANDS[] = {
+    {"init", "", init},
+    {"context", "", primary_context},
+    {"create", "", own_context},
+    {"release", "", release},
+    {"destroy", "", destroy},
+    {"launch", "aBcw", launches},
+    {"paced", "abc", paced},
+    {"brisk", "abc", brisk},
+    {"spread", "ab", spread},
+    {"napping", "abc", napping},
+    {"loop", "ab", loop},
+    {"threads", "cab", threads},
+    {"stream", "a", stream},
+    {"endstream", "c", end_stream},
+    {"sync", "", synchronize},
+    {"streamsync", "c", synchronize_stream},
+    {"events", "", events},
+    {"eventsync", "", synchronize_event},
+    {"join", "ac", join},
+    {"capture", "ca", capture},
+    {"endcapture", "c", end_capture},
+    {"graph", "ac", launch_graph},
+    {"churn", "cab", churn},
+    {"alloc", "wa", get_block},
+    {"free", "a", free_block},
+    {"freeasync", "a", free_block_async},
+    {"set", "", set_block},
+    {"setasync", "", set_block_async},
+    {"fetch", "", fetch_block},
+    {"info", "", memory_info},
+    {"total", "", memory_total},
+    {"fork", "", in_child},
+    {"exec", "", execute},
+    {"daemon", "", close_all},
+};
 
-        printf("= 0 %llu\n", (unsigned long long)live_events());
-        fflush(stdout);
-        return 1;
-    } else if (IS("eventsync")) {
-        result = cu.cuEventCreate(&event, 0);
-        if (result == CUDA_SUCCESS && (result = cu.cuEventRecord(event, NULL)) == CUDA_SUCCESS)
-            result = cu.cuEventSynchronize(event);
-    } else if (IS("join")) {
-        /* What comes in the second stream follows what is in the first: if that captures, both do. */
-        sscanf(line, "%*s %llu %lld", &a, &c);
-        result = cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-        if (result == CUDA_SUCCESS && (result = cu.cuEventRecord(event, streams[a])) == CUDA_SUCCESS)
-            result = cu.cuStreamWaitEvent(streams[c], event, 0);
-    } else if (IS("capture")) {
-        sscanf(line, "%*s %lld %llu", &c, &a);
-        result = cu.cuStreamBeginCapture_v2(streams[c], (CUstreamCaptureMode)a);
-    } else if (IS("endcapture")) {
-        sscanf(line, "%*s %lld", &c);
-        result = cu.cuStreamEndCapture(streams[c], &graph);
-        if (result == CUDA_SUCCESS)
-            result = cu.cuGraphInstantiateWithFlags(&graphs[graph_count++], graph, 0);
-    } else if (IS("graph")) {
-        sscanf(line, "%*s %llu %lld", &a, &c);
-        result = cu.cuGraphLaunch(graphs[a], streams[c]);
-    } else if (IS("churn")) {
-        sscanf(line, "%*s %lld %llu %llu", &c, &a, &b);
-        result = in_threads(allocate_and_free, (int)c, a, b);
-    } else if (IS("alloc")) {
-        sscanf(line, "%*s %31s %llu", word, &a);
-        result = allocate(word, a, &blocks[block_count]);
-        block_count += result == CUDA_SUCCESS;
-    } else if (IS("free")) {
-        sscanf(line, "%*s %llu", &a);
-        result = cu.cuMemFree_v2(blocks[a]);
-    } else if (IS("freeasync")) {
-        sscanf(line, "%*s %llu", &a);
-        result = cu.cuMemFreeAsync(blocks[a], NULL);
-    } else if (IS("set")) {
-        result = cu.cuMemsetD8_v2(blocks[0], 0, 1);
-    } else if (IS("setasync")) {
-        result = cu.cuMemsetD8Async(blocks[0], 0, 1, NULL);
-    } else if (IS("fetch")) {
-        result = cu.cuMemcpyDtoH_v2(&byte, blocks[0], 1);
-    } else if (IS("info")) {
-        result = cu.cuMemGetInfo_v2(&free_bytes, &total_bytes);
-        printf("= %d %zu %zu\n", (int)result, free_bytes, total_bytes);
-        return 1;
-    } else if (IS("total")) {
-        result = cu.cuDeviceTotalMem_v2(&total_bytes, 0);
-        printf("= %d %zu\n", (int)result, total_bytes);
-        return 1;
-    } else if (IS("fork")) {
-        result = in_child(line + strlen("fork "));
-    } else if (IS("exec")) {
-        execl("/proc/self/exe", "client", line + strlen("exec "), (char *)NULL);
-    } else if (IS("daemon")) {
-        closefrom(3);
-    } else {
-        result = (CUresult)-1;
+static struct said read_as(const struct command *command, char *rest) {
+    struct said said = {.b = strchr(command->order, 'B') != NULL, .rest = rest};
+    const char *place = rest;
+    char word[32];
+    int length;
+
+    for (const char *which = command->order; *which != '\0' && sscanf(place, "%31s%n", word, &length) == 1; which++) {
+        place += length;
+        switch (*which) {
+        case 'a': said.a = strtoull(word, NULL, 10); break;
+        case 'b':
+        case 'B': said.b = strtoull(word, NULL, 10); break;
+        case 'c': said.c = strtoll(word, NULL, 10); break;
+        default: memcpy(said.word, word, sizeof(word));
+        }
     }
-    printf("= %d\n", (int)result);
+    return said;
+}
+
+int run(char *line) {
+    char name[32] = "";
+    CUresult result = (CUresult)-1;
+    struct said said = {0};
+    int length = 0;
+
+    sscanf(line, "%31s%n", name, &length);
+    if (strcmp(name, "exit") == 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(COMMANDS) / sizeof(COMMANDS[0]); i++) {
+        if (strcmp(name, COMMANDS[i].name) == 0) {
+            said = read_as(&COMMANDS[i], line + length + (line[length] == ' '));
+            result = COMMANDS[i].run(&said);
+        }
+    }
+    printf("= %d%s\n", (int)result, said.more);
     return 1;
 }
