@@ -44,5 +44,5 @@ def resident_mib(pid: int, most: bool = False) -> float:
 
 
 def descriptors(pid: int) -> int:
-    """That a live process has open."""
+    """How many a live process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))

@@ -39,7 +39,7 @@ class Effort:
     """Length of a run that shares are judged over, from its third second on."""
     share_window_s: float
     control_s: float
-    """The same for a control, which misses by far."""
+    """Length of a run of a control, which misses by far."""
     control_window_s: float
     fault_runs: int
     """How often a holder is killed, how often one is stopped, and how often one goes idle."""

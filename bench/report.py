@@ -33,7 +33,7 @@ class Row:
     with_edgeshare: Sequence[float] = ()
     """What was measured with it in each run, where the figure is made of two."""
     without_edgeshare: Sequence[float] = ()
-    """The same in the same run without it, or the machine's floor."""
+    """What was measured without it in the same runs, or the machine's floor."""
     target: Target | None = None
     must_miss: bool = False
     """A control: what happens with no edgeshare, which has to miss the target, or the figure says nothing."""

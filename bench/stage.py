@@ -52,7 +52,7 @@ class Client:
         return [str(BURN), "--kernel-us", self.kernels, "--seconds", str(seconds), "--json", *self.arguments]
 
     def argv_told(self, seconds: float) -> list[str]:
-        """The same, to begin when it is told."""
+        """burn, to go on for so long from when it is told to begin."""
         return [*self.argv(seconds), "--start-when-told"]
 
 

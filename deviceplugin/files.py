@@ -23,7 +23,7 @@ def write_file(path: Path, content: bytes, mode: int = READABLE) -> None:
     try:
         _put(path, content, mode)
     except OSError as error:
-        # That of the file that takes its place is another each time, and would be a new reason for whoever says it.
+        # The name of the file that takes its place is another each time, and would be a new reason for whoever says it.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

@@ -32,7 +32,7 @@ class TlsFiles(BaseModel):
     """The own one, with those between it and its authority."""
 
     private_key: Path
-    """That of the certificate, not encrypted."""
+    """The key of the certificate, not encrypted."""
 
     authority: Path | None = None
     """Who signed the certificates that the other side has to show. None: it shows none."""

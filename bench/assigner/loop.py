@@ -23,7 +23,7 @@ class Phase(IntEnum):
 
     FILTERED = 0
     BOUND = 1
-    """And no watch tells of it."""
+    """Bound, and no watch tells of it."""
     TOLD = 2
     """ADDED, MODIFIED three times, DELETED, and half a change of an AcceleratorNode."""
 

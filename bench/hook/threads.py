@@ -62,7 +62,7 @@ def measurements(effort: Effort) -> list[Measurement]:
 
 
 def measure(effort: Effort, bench: Bench) -> list[Row]:
-    """The same program without the hook and with it, in turn."""
+    """One program without the hook and with it, in turn."""
     laboratory = bench.laboratory(SCHEDULINGS[0])
     argv = [str(build("turns.c", bench.folder)), str(effort.threads_ms)]
     rates: dict[int | None, list[list[float]]] = {None: [], PERCENT: []}

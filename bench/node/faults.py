@@ -16,7 +16,7 @@ KERNELS = "1000"
 RUN_S = 2.0
 FAULT_AT_NS = round(1.5 * NS_PER_S)
 HOLDER_PERCENT = 90
-"""So that it holds the GPU most of the time, and so probably when it is killed."""
+"""With so much it holds the GPU most of the time, and so probably when it is killed."""
 
 TRIES = 3
 """For one that is not killed while it holds."""

@@ -36,7 +36,7 @@ FAMILIES = {
 
 TURING = (7, 5)
 ADA_LOVELACE = (8, 9)
-"""These share their first number with an older family."""
+"""Families whose compute capabilities share their first number with an older one's."""
 
 TEGRAS = {
     "nvidia,tegra210": (5, 3),

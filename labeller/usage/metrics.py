@@ -26,7 +26,7 @@ class Tool:
     starts: int | None = None
     """None for one that is no program."""
     skipped_lines: int | None = None
-    """That it printed and that are none of its own."""
+    """Lines that it printed and that are none of its own."""
 
 
 def families(readings: Sequence[Reading], tools: Sequence[Tool]) -> Iterator[Metric]:

@@ -48,7 +48,7 @@ class Tls(_Part):
     """The server's, with those between it and its authority; PEM."""
 
     private_key: Path
-    """That of the certificate; PEM, not encrypted."""
+    """The key of the certificate; PEM, not encrypted."""
 
     client_authority: Path | None = None
     """Who signed the certificates that clients have to show; PEM. None: clients show none, and everybody is let in."""
@@ -100,7 +100,7 @@ class Status(_Part):
     """The server's, with those between it and its authority; PEM."""
 
     private_key: Path
-    """That of the certificate; PEM, not encrypted."""
+    """The key of the certificate; PEM, not encrypted."""
 
     managers: Managers
 

@@ -29,7 +29,7 @@ class Process:
     pid: int
     device_id: str
     started: str | None
-    """So that its pid tells it from a later process."""
+    """When, as the kernel has it: a later process may have its pid. None: not known."""
     container: Container | None
 
 

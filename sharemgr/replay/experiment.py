@@ -52,7 +52,7 @@ class Row(NamedTuple):
     rule: str
     guaranteed_percent: int
     policy: str
-    """Or the baseline."""
+    """Its name; of a run without one, the baseline's."""
     profiles: str
     """Before: "none", or of "one pass"."""
     order: str
@@ -76,7 +76,7 @@ class Measures(NamedTuple):
     evictions_most: float
     """Of one pod."""
     short_pods: float
-    """That went on with less memory than they needed."""
+    """Pods that went on with less memory than they needed."""
     lost_s: float
     """Work that was done in vain."""
     failed_guarantees: float

@@ -49,9 +49,9 @@ class Filtered:
 
     nodes: list[str]
     failed: dict[str, str]
-    """They may be able to when something is released."""
+    """Node → why it cannot now; it may when something is released."""
     never: dict[str, str]
-    """They are not, whatever is released."""
+    """Node → why it never can, whatever is released."""
 
 
 class Assigner:

@@ -19,7 +19,7 @@ GAP_MAX_S = 20.0
 NO_SAMPLE_S = 120.0
 """After so long without a sample there is no source of them: four times the longest that one is expected to be late."""
 SAMPLES_MAX = 600
-"""That are kept of one pod or card: more than an hour of them."""
+"""How many are kept of one pod or card: more than an hour of them."""
 
 
 class Sample(NamedTuple):
@@ -38,7 +38,7 @@ class Use:
     since_s: float
     """Older samples are of somebody else, or of an earlier run."""
     most_mib: int
-    """That can be in use; a sample above it is absurd."""
+    """What can be in use at most; a sample above it is absurd."""
     samples: list[Sample] = field(default_factory=list)
     seen_mib: int = 0
     """The most."""

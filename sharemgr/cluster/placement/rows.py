@@ -23,7 +23,7 @@ NOBODY = -1
 """The exclusion of a GPU that no pod holds a part of."""
 
 SEVERAL = -2
-"""That of one on which pods of several exclusions came together: somebody else chose it for them."""
+"""The exclusion of a GPU on which pods of several came together: somebody else chose it for them."""
 
 
 class Gpu(NamedTuple):

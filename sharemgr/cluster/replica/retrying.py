@@ -20,7 +20,7 @@ PACE_S = 0.25
 tries one again."""
 
 NODES_MAX = 10
-"""That are tried, where the first ones are gone."""
+"""How many nodes are tried for a pod, where the first ones are gone."""
 
 
 class Retrying:

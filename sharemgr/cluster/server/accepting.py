@@ -29,8 +29,9 @@ HANDSHAKES_PER_ADDRESS_MAX = 8
 that of a node that sends it on."""
 
 CONNECTIONS_MAX = 256
-"""That are let in. Over HTTP/1.1, kube-scheduler has one for each of its requests: this is as many as it may have at a
-time over HTTP/2 (h2_server.STREAMS_MAX). Over TLS they cost 80 MiB, a sixth of what the chart gives the assigner."""
+"""How many are let in. Over HTTP/1.1, kube-scheduler has one for each of its requests: this is as many as it may have
+at a time over HTTP/2 (h2_server.STREAMS_MAX). Over TLS they cost 80 MiB, a sixth of what the chart gives
+the assigner."""
 
 IN_HANDSHAKE = f"{HANDSHAKES_MAX} may be in the handshake, {HANDSHAKES_PER_ADDRESS_MAX} of one address"
 

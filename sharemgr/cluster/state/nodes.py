@@ -58,7 +58,7 @@ class Node:
         self.use: dict[str, Use] = {}
         """By device; one that has vanished stays while a pod holds units of it."""
         self.cpu_milli = 0
-        """That pods hold."""
+        """What pods hold of its cores."""
         self.ram_mib = 0
         self.listed: dict[str, Holding] = {}
         """What its AcceleratorNode lists, by pod."""

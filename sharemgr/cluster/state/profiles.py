@@ -22,10 +22,10 @@ from edgeshare.contract.errors import InvalidRequest
 VERSION = 1
 """Of the document that profiles are kept in."""
 RUNS_MAX = 16
-"""That a profile speaks of."""
+"""How many a profile speaks of."""
 RUN_AGE_MAX_S = 30 * 24 * 3600.0
 CLOCK_TOLERANCE_S = 60.0
-"""That a node's clock may be ahead."""
+"""How far a node's clock may be ahead."""
 PROFILES_MAX = 10_000
 """Of all keys and models together; the one that was learned from longest ago goes first."""
 NAME_LENGTH_MAX = 253

@@ -61,7 +61,7 @@ TRANSITIONS: Mapping[tuple[Phase, Phase], str] = MappingProxyType(
         (ENDING, THINKING): "it has drained, and will be back in a moment",
         (ENDING, IDLE): "it has drained and has no work",
         (OVERLAPPING, WAITING): "it has drained at last, or a launch waits that its drain may be waiting for",
-        (OVERLAPPING, THROTTLED): "the same, and it is over its limit",
+        (OVERLAPPING, THROTTLED): "it has drained at last, or a launch waits, and it is over its limit",
         (OVERLAPPING, THINKING): "it has drained at last, and will be back in a moment",
         (OVERLAPPING, IDLE): "it has drained at last and has no work, or is gone",
     }

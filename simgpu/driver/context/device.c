@@ -190,7 +190,7 @@ static bool attribute_of(const struct simgpu_gpu *gpu, CUdevice device, CUdevice
     }
 }
 
-/* The same on every GPU since Volta ("CUDA C++ Programming Guide", technical specifications). */
+/* What is the same on every GPU since Volta ("CUDA C++ Programming Guide", technical specifications). */
 static int attribute_of_all(CUdevice_attribute attribute) {
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:

@@ -50,7 +50,7 @@ class Occupancy:
                 self.ending.stood_still_ns += elapsed_ns
             if self.occupant is not None:
                 self.occupant.stood_still_ns += elapsed_ns
-                # Nor is what it used before that one's end was heard of.
+                # What it used before the other's end was heard of is owed as little.
                 self.occupant.before = None
             return
         if charged is not None:
