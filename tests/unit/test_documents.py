@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sharemgr.node.config import Config
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMED = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
@@ -77,6 +79,26 @@ def test_what_the_tables_of_the_tree_name_is_there(page: str, least: int) -> Non
     rows = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("| ")]
     assert len(rows) > least
     assert {row: missing for row in rows if (missing := lost(row))} == {}
+
+
+def test_files_of_tests_that_hold_something_are_there() -> None:
+    named = set(re.findall(r"tests/[\w/]+\.py", (ROOT / "docs/testing.md").read_text()))
+    assert len(named) > 60
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_the_page_of_the_manager_has_each_of_its_settings_with_the_default() -> None:
+    page = (ROOT / "docs/sharemgr.md").read_text()
+    table = page.partition("## Configuration\n")[2].partition("\n## ")[0]
+    rows = [
+        [re.findall(r"[^`, ]+", cell) for cell in row.split("|")[1:3]] for row in re.findall(r"^\| `.+", table, re.M)
+    ]
+    assert sorted(key for keys, _ in rows for key in keys) == sorted(Config.model_fields)
+    said = {key: default for keys, defaults in rows for key, default in zip(keys, defaults, strict=False)}
+    given = {key: field.default for key, field in Config.model_fields.items()}
+    # What is none, or has parts of its own, is told in words.
+    plain = {key: str(value) for key, value in given.items() if value and isinstance(value, int | float | str | Path)}
+    assert {key: said[key] for key in plain} == plain
 
 
 def test_every_folder_has_its_place() -> None:
