@@ -46,23 +46,33 @@ FILES = {
 
 COMMAND = "edgeshare.cli"
 MANAGER = (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.node")
-PAGE = tuple(f"{COMMAND}.page.{name}" for name in ("feed", "history", "node_picture", "picture", "serve"))
+DAEMONS = (*MANAGER, f"{COMMAND}.deviceplugin", "deviceplugin")
+SHOWN = (f"{COMMAND}.status", f"{COMMAND}.top")
 RUNS = {
-    "tests/assigner": (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.cluster"),
+    "tests/assigner": (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.cluster", *SHOWN),
+    "tests/assigner/status": ("sharemgr.node",),
+    "tests/assigner/test_dashboard.py": (*DAEMONS, f"{COMMAND}.run"),
     "tests/cluster": ("edgeshare", "cuda_hook", "sharemgr", "deviceplugin", "labeller", "simgpu"),
     "tests/demo": (*MANAGER, f"{COMMAND}.demo", f"{COMMAND}.run", f"{COMMAND}.simgpu", "simgpu"),
-    "tests/deploy": (COMMAND, f"{COMMAND}.labeller", f"{COMMAND}.deviceplugin"),
+    "tests/deploy": (
+        *(COMMAND, f"{COMMAND}.deviceplugin", f"{COMMAND}.labeller", f"{COMMAND}.sharemgr"),
+        *("deviceplugin", "labeller", *SHOWN),
+    ),
     "tests/hook": (*MANAGER, f"{COMMAND}.run"),
-    "tests/kubelet": (*MANAGER, f"{COMMAND}.deviceplugin", "deviceplugin"),
+    "tests/kubelet": (*DAEMONS, f"{COMMAND}.run"),
     "tests/labeller": (COMMAND, f"{COMMAND}.labeller", "labeller"),
-    "tests/node": (*MANAGER, f"{COMMAND}.run", f"{COMMAND}.status", f"{COMMAND}.top"),
+    "tests/node": (*MANAGER, f"{COMMAND}.run", f"{COMMAND}.trace", *SHOWN),
     "tests/sim": (COMMAND, f"{COMMAND}.replay"),
-    "tests/simgpu": (COMMAND, f"{COMMAND}.simgpu"),
-    "tests/tpu": (*MANAGER, f"{COMMAND}.run"),
-    "tests/web": (*MANAGER, f"{COMMAND}.run", f"{COMMAND}.top", *PAGE),
+    "tests/simgpu": (COMMAND, f"{COMMAND}.simgpu", "simgpu"),
+    "tests/tpu": (*MANAGER, f"{COMMAND}.run", f"{COMMAND}.status"),
+    "tests/unit/doctor/test_driver.py": (COMMAND, f"{COMMAND}.doctor"),
+    "tests/unit/rpc/test_lost_share.py": (COMMAND, f"{COMMAND}.run"),
+    "tests/unit/test_command_errors.py": (COMMAND, f"{COMMAND}.labeller", f"{COMMAND}.trace", "labeller"),
+    "tests/unit/test_forked.py": MANAGER,
+    "tests/web": (*MANAGER, f"{COMMAND}.run", f"{COMMAND}.top"),
 }
-"""Folder of tests → what they start as a process of its own: packages with all that these import; commands alone, which
-import what other commands need, too."""
+"""Folder of tests, or file → what they start as a process of its own: packages with all that these import; of a command
+what of the command line it imports, as of the other parts it imports what other commands need, too."""
 
 
 def changed(base: str) -> list[str]:
@@ -91,7 +101,7 @@ class Project:
     def run(self, root: str) -> set[str]:
         """What a process uses that a test starts."""
         if root.startswith(COMMAND):
-            return {root}
+            return {each for each in self.used(root) if each.startswith(COMMAND)}
         return set[str]().union(*map(self.used, {root, *self._graph.find_descendants(root)}))
 
     def used(self, module: str) -> set[str]:
@@ -112,22 +122,30 @@ class Tests:
         self.files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "gpu" not in path.parts)
         self._kit = {module_of(name(path)): path for path in (ROOT / "tests/kit").rglob("*.py")}
         """Name as it is imported → file."""
+        self._read: dict[Path, set[str]] = {}
+
+    def needs(self, file: Path) -> dict[Path, set[str]]:
+        """The files of tests that a test needs, itself included, and what each of them imports."""
+        found: dict[Path, set[str]] = {}
+        ahead = [file, *self._conftests(file)]
+        while ahead:
+            path = ahead.pop()
+            if path not in found:
+                found[path] = self._imported(path)
+                ahead += [self._kit[module] for module in found[path] if module in self._kit]
+        return found
 
     def uses(self, file: Path) -> tuple[set[Path], set[str]]:
         """The files of tests that a test needs, and the project's modules."""
-        files, modules, ahead = {file}, set[str](), [file, *self._conftests(file)]
-        while ahead:
-            path = ahead.pop()
-            files.add(path)
-            for module in imported(path):
-                if module in self._project.modules:
-                    modules.update(self._project.used(module))
-                if module in self._kit and self._kit[module] not in files:
-                    ahead.append(self._kit[module])
-        for folder, roots in RUNS.items():
-            if (ROOT / folder) in file.parents:
-                modules.update(*map(self._project.run, roots))
-        return files, modules
+        needed = self.needs(file)
+        named = set[str]().union(*needed.values()) & self._project.modules
+        modules = set[str]().union(*map(self._project.used, named), *map(self._project.run, runs(file)))
+        return set(needed), modules
+
+    def _imported(self, path: Path) -> set[str]:
+        if path not in self._read:
+            self._read[path] = imported(path)
+        return self._read[path]
 
     @staticmethod
     def _conftests(file: Path) -> list[Path]:
@@ -136,6 +154,11 @@ class Tests:
             for folder in file.parents[:-1]
             if (found := folder / "conftest.py").exists() and ROOT in found.parents
         ]
+
+
+def runs(file: Path) -> set[str]:
+    """What RUNS says that a test starts."""
+    return {root for where, roots in RUNS.items() if ROOT / where in (file, *file.parents) for root in roots}
 
 
 def imported(path: Path) -> set[str]:
