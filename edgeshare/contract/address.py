@@ -1,9 +1,8 @@
 """Where something is reached: ``host:port``, as options and the environment name it, and a socket's path."""
 
-import os
 import re
 from ipaddress import IPv6Address
-from pathlib import Path
+from typing import SupportsBytes
 
 from edgeshare.contract.errors import InvalidRequest
 
@@ -34,9 +33,9 @@ def join_address(host: str, port: int | str) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def check_socket_path(path: Path, instead: str) -> None:
+def check_socket_path(path: SupportsBytes, instead: str) -> None:
     """Raises InvalidRequest where a path is too long for a socket, and says what to do ``instead``."""
-    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+    if len(bytes(path)) > SOCKET_PATH_BYTES_MAX:
         raise InvalidRequest(
             f"{path} would be longer than the {SOCKET_PATH_BYTES_MAX} bytes of a socket's path: {instead}"
         )
