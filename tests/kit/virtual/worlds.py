@@ -6,16 +6,21 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from tests.kit.virtual.world import HOOK, World, build_libraries
+from edgeshare.contract.errors import Unavailable
+from tests.kit.virtual.world import HOOK, World, build_libraries, reason_not_to
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Worlds:
-    """As many worlds as there are processors, of one build of the libraries. Raises as World."""
+    """As many worlds as there are processors, of one build of the libraries. Raises as World, and Unavailable where
+    nothing can be simulated on this machine."""
 
     def __init__(self, hook: Path = HOOK) -> None:
+        reason = reason_not_to()
+        if reason is not None:
+            raise Unavailable(reason)
         libraries = build_libraries()
         self._worlds = [World(libraries, hook) for _ in range(os.cpu_count() or 1)]
         self._free = list(self._worlds)

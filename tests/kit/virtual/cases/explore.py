@@ -12,12 +12,12 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from edgeshare.contract.errors import EdgeshareError, Unavailable
 from tests.kit.virtual.cases.case import Case, read_case
 from tests.kit.virtual.cases.oracles import MORE_GPU_TIME, Flaw, flaws
 from tests.kit.virtual.cases.random_case import random_case
 from tests.kit.virtual.cases.shrink import shrink
-from tests.kit.virtual.world import HOOK, reason_not_to
+from tests.kit.virtual.command import Command
+from tests.kit.virtual.world import HOOK
 from tests.kit.virtual.worlds import Worlds
 
 SEEDS = Path(__file__).with_name("seeds.txt")
@@ -35,7 +35,7 @@ def owed(found: Iterable[Flaw]) -> list[Flaw]:
     return [flaw for flaw in found if flaw.kind != MORE_GPU_TIME]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--first", default=0, show_default=True, help="Number of the first random case.")
 @click.option("--count", default=60, show_default=True, help="How many random cases.")
 @click.option(
@@ -47,9 +47,6 @@ def owed(found: Iterable[Flaw]) -> list[Flaw]:
 @click.option("--hook", type=click.Path(path_type=Path, exists=True), default=HOOK, help="Another build of the hook.")
 def main(first: int, count: int, replay: str | None, known: bool, smaller: bool, as_json: bool, hook: Path) -> None:
     """Runs programs on the virtual clock, each also bare, and says what did not hold."""
-    reason = reason_not_to()
-    if reason is not None:
-        raise Unavailable(reason)
     if replay is not None:
         cases = [read_case(sys.stdin.read() if replay == "-" else replay)]
     else:
@@ -84,7 +81,4 @@ def shrunk(case: Case, found: list[Flaw], worlds: Worlds) -> Case:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except EdgeshareError as error:
-        sys.exit(str(error))
+    main()

@@ -20,6 +20,7 @@ from tests.kit.sim.device.simulated_device import Program as Kind
 from tests.kit.virtual.cases import step_programs
 from tests.kit.virtual.cases.case import Case, Client, Program
 from tests.kit.virtual.cases.report import Report
+from tests.kit.virtual.command import Command
 from tests.kit.virtual.world import World
 from tests.kit.virtual.worlds import Worlds
 
@@ -142,7 +143,7 @@ def in_one(world: World) -> Maps:
     return lambda row, mixes: [row(world.run, mix) for mix in mixes]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("group", required=False, type=click.Choice([*PARTS, *WHOLE]))
 def main(group: str | None) -> None:
     """Records the figures of all groups of mixes anew, or those of one."""

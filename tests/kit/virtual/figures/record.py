@@ -11,6 +11,7 @@ from rich.progress import track
 from tests.kit.virtual.cases.explore import owed
 from tests.kit.virtual.cases.oracles import flaws
 from tests.kit.virtual.cases.random_case import VARIANTS, random_case
+from tests.kit.virtual.command import Command
 from tests.kit.virtual.figures.figures import FIGURES, SEEDS, measured
 from tests.kit.virtual.figures.ratchet import record, record_shortfalls
 from tests.kit.virtual.worlds import Worlds
@@ -52,7 +53,7 @@ def record_cases(worlds: Worlds) -> None:
     record_shortfalls({name: {flaw.kind for flaw in of_one} for name, of_one in zip(cases, found, strict=True)})
 
 
-@click.command()
+@click.command(cls=Command)
 def main() -> None:
     """Records the figures, and which random cases fall short."""
     worlds = Worlds()
