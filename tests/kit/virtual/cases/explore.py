@@ -22,6 +22,9 @@ from tests.kit.virtual.worlds import Worlds
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 
+FIRST, COUNT = click.IntRange(0, 1 << 62), click.IntRange(1, 1_000_000)
+"""A case's number is its seed, which is below 2^63."""
+
 
 def seeds() -> list[Case]:
     """The cases that failed once. Raises InvalidRequest."""
@@ -36,8 +39,8 @@ def owed(found: Iterable[Flaw]) -> list[Flaw]:
 
 
 @click.command(cls=Command)
-@click.option("--first", default=0, show_default=True, help="Number of the first random case.")
-@click.option("--count", default=60, show_default=True, help="How many random cases.")
+@click.option("--first", type=FIRST, default=0, show_default=True, help="Number of the first random case.")
+@click.option("--count", type=COUNT, default=60, show_default=True, help="How many random cases.")
 @click.option(
     "--replay", metavar="LINE", help="Instead of random ones this case, as a failure printed it; -: from stdin."
 )
