@@ -74,7 +74,11 @@ def _flaws(case: Case, run: Callable[[Case], Report], margin: float) -> list[Fla
         own = errors(hooked, name) + gpu_time(hooked, index, name, margin)
         # Who has its part of all that one engine can do, and nothing else wrong, need not be run bare.
         if own or case.overlap or share(hooked, 100, index, name, margin):
-            alone = run(bare(case, index))
+            try:
+                alone = run(bare(case, index))
+            except DiedError as error:
+                found += [*own, Flaw("died", f"{name}, bare: {error}")]
+                continue
             if alone.clients["c0"]["error"]:
                 # A program that is wrong by itself says nothing about the hook.
                 continue
