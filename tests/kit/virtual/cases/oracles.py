@@ -24,6 +24,8 @@ BESIDE = 0.9
 """Of its percent of what it can use alone a client has at least so much beside rivals."""
 
 MORE_GPU_TIME, LESS_GPU_TIME = "more GPU time", "less GPU time"
+FALLS_SHORT = frozenset({"alone", "beside", LESS_GPU_TIME})
+"""Kinds of flaws that some programs have; none has another."""
 GPU_TIME_PERCENT = 2
 REPORTED_WITHIN_NS = 250_000_000
 """After its end: a hook that keeps its slice reports each 100 ms, and of a batch only when all of it has run."""
