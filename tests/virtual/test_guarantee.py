@@ -24,7 +24,6 @@ def test_each_is_told_what_it_wanted_was_due_and_got(world: World, mix: str) -> 
     for index, (name, client) in enumerate(zip(case.names, clients, strict=True)):
         alone_percent = run(bare(case, index)).busy_percent("c0")
         wanted, due = last["wanted_percent"][name], last["due_percent"][name]
-        print(mix, name, alone_percent, wanted, due, report.busy_percent(name), last["met_ratio"][name])
         assert wanted == pytest.approx(alone_percent, abs=WANTED_POINTS)
         assert due == min(wanted, client.percent)
         assert last["met_ratio"][name] * due == pytest.approx(min(due, report.busy_percent(name)), abs=GOT_POINTS)
