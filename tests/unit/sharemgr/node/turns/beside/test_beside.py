@@ -49,6 +49,15 @@ def test_a_kernel_of_which_nothing_is_ever_reported_is_a_lie() -> None:
     assert checks([0, 0, 0], pending_ns=60 * S)[-1]
 
 
+def test_who_reports_more_than_there_was_time_for_is_seen() -> None:
+    assert checks([3 * S]) == [True]
+    assert checks([S * 3 // 2] * 3) == [False, False, True]
+
+
+def test_what_was_told_late_once_is_no_lie() -> None:
+    assert not any(checks([S, S * 3 // 2, *[S] * 10]))
+
+
 def test_turns_last_for_half_a_minute_and_for_longer_where_it_goes_on() -> None:
     beside = Beside()
     beside.check(0, 0, S, S)
