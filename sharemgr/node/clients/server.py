@@ -104,7 +104,7 @@ class AllocationServer:
         ``charges``: it is charged by this, and not by records."""
         use = self._use
         use.gpu_ns = use.undrained_ns = use.running_ns = use.unheard_ns = 0
-        use.waits = use.queued = False
+        use.waits = use.queued = use.lies = False
         elapsed_ns, self._used_at_ns = now_ns - self._used_at_ns, now_ns
         use.idle_ns = elapsed_ns
         joined = 0

@@ -45,7 +45,7 @@ class Counters:
 
     def add(self, pages: GatePages, use: Use, now_ns: int) -> None:
         """Adds to its allocation's use what its pages say since this was last called. A counter that went back is
-        waited for."""
+        waited for, and is a lie: whoever connects anew has new pages."""
         told = self._used
         pages.used(told)
         idle_ns = told.idle_ns
@@ -58,6 +58,8 @@ class Counters:
             # At some time since it was read last.
             self._moved_at_ns = self._read_at_ns
         self._read_at_ns = now_ns
+        if gpu_ns < max(self._gpu_ns, told.drained_gpu_ns):
+            use.lies = True
         use.gpu_ns += max(0, gpu_ns - self._gpu_ns)
         use.idle_ns = min(use.idle_ns, max(0, idle_ns - self._idle_ns))
         self._gpu_ns, self._idle_ns = max(self._gpu_ns, gpu_ns), max(self._idle_ns, idle_ns)

@@ -204,8 +204,7 @@ class Arbiter:
         )
         contender.paged_ns = use.unheard_ns
         contender.rests = use.waits and not use.queued and use.gpu_ns == 0 and use.unheard_ns == 0
-        if not self._mode.beside:
-            self._mode.gates.report(contender.gate, now_ns)
+        self._mode.report(contender.gate, use.lies, now_ns)
 
     def rests(self, allocation_id: str) -> bool:
         """Whether the pages of an allocation's clients say what they said when they were read last: all of them are

@@ -41,6 +41,8 @@ class Use:
     """… of which so much may have run already, and is in no counter yet."""
     unheard_ns: int = 0
     """GPU time that is in the counters, and that no record has told of."""
+    lies: bool = False
+    """A counter went back, or a part of one is more than the whole: no hook ever says that."""
 
 
 class Demand:

@@ -8,7 +8,7 @@ from sharemgr.node.turns.beside.openings import Openings
 from sharemgr.node.turns.beside.rule import Gates
 from sharemgr.node.turns.commands import Command, Numbers
 from sharemgr.node.turns.contender import Contender
-from sharemgr.node.turns.gate import Rule
+from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.grants import Grants
 from sharemgr.node.turns.hand_overs import HandOvers
 from sharemgr.node.turns.settings import Settings
@@ -51,6 +51,13 @@ class Mode:
             busy_ns = 0
         pending_ns = max((each.gate.demand.running_ns for each in contenders), default=0)
         self.gates.see(busy_ns, pending_ns, now_ns)
+
+    def report(self, gate: Gate, lies: bool, now_ns: int) -> None:
+        """The pages of one were read; whether they say what no hook ever does."""
+        if lies:
+            self.gates.beside.lie(now_ns)
+        if not self.beside:
+            self.gates.report(gate, now_ns)
 
     def take(self, contenders: Collection[Contender], now_ns: int) -> list[Command]:
         """Takes turns, or lets several in, as pays; and returns what is to be done."""

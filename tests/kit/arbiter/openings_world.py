@@ -88,6 +88,7 @@ class OpeningsWorld(SharedDevice):
             use.idle_ns = min(use.idle_ns, told.idle_ns)
             use.waits |= told.waits
             use.queued |= told.queued
+            use.lies |= told.lies
             use.undrained_ns += told.undrained_ns if told.queued else 0
             use.running_ns += told.running_ns if told.queued else 0
         if not allocation.clients:

@@ -28,13 +28,15 @@ class Told:
     waits: bool
     queued: bool
     running_ns: int = 0
+    lies: bool = False
+    """It says what no page of a hook does."""
 
 
 Lie = Callable[[Told], Told]
 LIES: dict[str, Lie] = {
     "none": lambda told: told,
     "never moves": lambda _: Told(0, 0, 0, waits=False, queued=False),
-    "goes back": lambda told: Told(-told.gpu_ns - MS, -told.idle_ns, 0, told.waits, told.queued),
+    "goes back": lambda told: Told(-told.gpu_ns - MS, -told.idle_ns, 0, told.waits, told.queued, lies=True),
     "jumps": lambda told: Told(3600 * S, told.idle_ns, 3600 * S, told.waits, told.queued, 3600 * S),
     "feigns idle time": lambda told: Told(told.gpu_ns // 10, told.gpu_ns + told.idle_ns, 0, told.waits, queued=False),
     "feigns work": lambda told: Told(told.gpu_ns, 0, told.undrained_ns, waits=True, queued=True, running_ns=S),

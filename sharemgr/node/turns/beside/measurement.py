@@ -9,10 +9,10 @@ less than its part and less than now. Where turns are better, they are taken for
 again.
 
 **Lies.** By gates GPU time is charged as it is reported, by turns held time. So reports must add up to what the device
-was busy, as its driver says, and to no more than the time that went by; where they do not, turns are taken until they
-do, and for longer each time until they did for twice as long. Who reports too little gains until that is seen: a second
-or two of 32. A lie of less than 5 % of the device is not seen, nor are about a fifth of it behind a kernel of a second
-that somebody feigns for ever.
+was busy, as its driver says, and to no more than the time that went by, and no counter goes back; where that is not so,
+turns are taken until it is, and for longer each time until it was for twice as long. Who reports too little gains until
+that is seen: a second or two of 32. A lie of less than 5 % of the device is not seen, nor are about a fifth of it
+behind a kernel of a second that somebody feigns for ever.
 
 A bad choice where one client lies and the others never do: they all take turns, which is what they had without gates.
 """
@@ -124,6 +124,10 @@ class Beside:
         pending_ns = min(pending_ns, PENDING_MOST_NS)
         if self._lacks_ns <= LACKS_NS + pending_ns and self._excess_ns <= EXCESS_NS:
             return
+        self.lie(now_ns)
+
+    def lie(self, now_ns: int) -> None:
+        """Somebody lies: it is turns, or for longer."""
         self._lacks_ns = self._excess_ns = 0
         if self.in_turns and self._until_ns > now_ns:
             self._until_ns = self._lied_ns = max(self._until_ns, now_ns + LIE_NS)

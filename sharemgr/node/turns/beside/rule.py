@@ -99,7 +99,8 @@ class Gates:
         self.switch_ns = 0
         """What it costs the device to go from one process to another, as measured there; 0: not known."""
         self._settings, self._rule = settings, rule
-        self._beside = Beside()
+        self.beside = Beside()
+        """Says whether it is turns."""
         self._now_ns = now_ns
         # Of the last whole look; of the last in which one of several left gaps.
         self._look_ns = self._shared_ns = now_ns
@@ -115,7 +116,7 @@ class Gates:
     @property
     def in_turns(self) -> bool:
         """Whether exclusive turns are to be granted instead, charged by held time."""
-        return self._beside.in_turns
+        return self.beside.in_turns
 
     @property
     def shared(self) -> bool:
@@ -138,7 +139,7 @@ class Gates:
         self._now_ns = self._look_ns = self._shared_ns = now_ns
         self._busy_ns = 0
         self._alone, self._drains, self._protects = None, False, False
-        self._beside.begin()
+        self.beside.begin()
         for gate in gates:
             gate.end_turns(now_ns)
             gate.begin()
@@ -173,11 +174,11 @@ class Gates:
         """How long the device was busy since this was last called, as its driver says: a second or longer; and for how
         long something may have been running that is in no counter yet."""
         reported_ns, self._reported_ns = self._reported_ns, 0
-        self._beside.check(reported_ns, pending_ns, busy_ns, now_ns)
+        self.beside.check(reported_ns, pending_ns, busy_ns, now_ns)
 
     def rest(self, now_ns: int) -> None:
         """It is turns; whether it is to be for longer."""
-        self._beside.look(now_ns)
+        self.beside.look(now_ns)
 
     def settle(self, now_ns: int) -> None:
         """Charges what the pages say was used since the last call."""
@@ -291,10 +292,10 @@ class Gates:
         """Holds what came of the look that is over against what turns would have given."""
         elapsed_ns = now_ns - self._look_ns
         if elapsed_ns > 0 and len(competing) > 1 and self.switch_ns > DEAR_NS and not self.in_turns:
-            self._beside.note_look(competing, self._busy_ns / elapsed_ns, now_ns)
+            self.beside.note_look(competing, self._busy_ns / elapsed_ns, now_ns)
             if any(lacks_by_sharing(gate) for gate in competing) or (not self._room and had_more_by_turns(competing)):
-                self._beside.take_turns(now_ns)
+                self.beside.take_turns(now_ns)
         if len(competing) > 1 and any(gate.demand.leaves_gaps for gate in competing):
             self._shared_ns = now_ns
-        self._beside.look(now_ns)
+        self.beside.look(now_ns)
         self._look_ns, self._busy_ns = now_ns, 0

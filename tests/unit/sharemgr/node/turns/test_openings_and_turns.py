@@ -7,6 +7,7 @@ from edgeshare.contract.units import NS_PER_S as S
 from sharemgr.node.turns.account import State
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Grant, Revoke
+from sharemgr.node.turns.demand import Use
 from sharemgr.node.turns.settings import Share
 from tests.kit.sim.device.openings import SETTINGS, Device, one_in, one_light
 
@@ -105,6 +106,14 @@ def test_long_kernels_while_it_is_turns_are_not_taken_for_lies() -> None:
     assert not device.arbiter.beside
     device.start("light", 0.05)
     device.run_until_beside()
+
+
+@pytest.mark.parametrize("lies", [True, False])
+def test_whose_counters_go_back_lies_and_has_all_take_turns(lies: bool) -> None:
+    device = one_light(heavy=40)
+    device.arbiter.read("light", Use(lies=lies), device.now_ns)
+    device.run(2 * S)
+    assert device.arbiter.beside is not lies
 
 
 def test_what_others_did_before_anybody_came_is_no_lie() -> None:
