@@ -33,8 +33,8 @@ def seeds() -> list[Case]:
 
 
 def owed(found: Iterable[Flaw]) -> list[Flaw]:
-    """Without what is not promised yet: that no more GPU time is told of short kernels and of several threads than what
-    was executed."""
+    """Without what is asked of all programs together, and of none by itself yet: that no more GPU time is told of short
+    kernels and of several threads than what was executed."""
     return [flaw for flaw in found if flaw.kind != MORE_GPU_TIME]
 
 

@@ -16,6 +16,7 @@ from edgeshare.contract.errors import NotFound
 
 FILE = Path(__file__).with_name("recorded.json")
 SHORTFALLS = Path(__file__).with_name("shortfalls.json")
+TOLD_TOO_MUCH = Path(__file__).with_name("told_too_much.json")
 MARGIN = 1.1
 LEAST = 0.001
 """What is smaller is as good as nothing. Points of a share or a limit, over ten seconds: one kernel of 100 us."""
@@ -61,3 +62,13 @@ def record_shortfalls(found: Mapping[str, Iterable[str]]) -> None:
     """Replaces what was recorded."""
     lines = (f' "{name}": {json.dumps(sorted(kinds))}' for name, kinds in found.items() if kinds)
     SHORTFALLS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def told_too_much() -> int:
+    """Of how many random cases too much GPU time was told when that was recorded."""
+    return int(json.loads(TOLD_TOO_MUCH.read_text(encoding="utf-8")))
+
+
+def record_told_too_much(count: int) -> None:
+    """Replaces what was recorded."""
+    TOLD_TOO_MUCH.write_text(f"{count}\n", encoding="utf-8")

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import track
 
 from tests.kit.virtual.cases.explore import owed
-from tests.kit.virtual.cases.oracles import flaws
+from tests.kit.virtual.cases.oracles import MORE_GPU_TIME, flaws
 from tests.kit.virtual.cases.random_case import VARIANTS, random_case
 from tests.kit.virtual.command import Command
 from tests.kit.virtual.figures.figures import FIGURES, SEEDS, measured
-from tests.kit.virtual.figures.ratchet import record, record_shortfalls
+from tests.kit.virtual.figures.ratchet import record, record_shortfalls, record_told_too_much
 from tests.kit.virtual.worlds import Worlds
 
 CASES, VARIED = 600, 60
@@ -47,10 +47,9 @@ def record_cases(worlds: Worlds) -> None:
     cases = {str(number): random_case(number) for number in range(CASES)}
     for variant, case_of in VARIANTS.items():
         cases |= {f"{number}, {variant}": case_of(number) for number in range(VARIED)}
-    found = shown(
-        worlds.map(lambda world, case: owed(flaws(case, world.run, MARGIN)), cases.values()), "cases", len(cases)
-    )
-    record_shortfalls({name: {flaw.kind for flaw in of_one} for name, of_one in zip(cases, found, strict=True)})
+    found = shown(worlds.map(lambda world, case: flaws(case, world.run, MARGIN), cases.values()), "cases", len(cases))
+    record_shortfalls({name: {flaw.kind for flaw in owed(each)} for name, each in zip(cases, found, strict=True)})
+    record_told_too_much(sum(any(flaw.kind == MORE_GPU_TIME for flaw in each) for each in found[:CASES]))
 
 
 @click.command(cls=Command)
