@@ -5,7 +5,7 @@ bear the name of a node's label `edge/config` go before it there.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -79,6 +79,10 @@ class NodeConfig(BaseModel):
 
     health: HealthConfig = HealthConfig()
     """When a device is not healthy, and when it is again."""
+
+    advertise: Literal["all", "placeable"] = "all"
+    """Which free units the kubelet is told of. ``placeable``: as many as one container can be given, for a scheduler
+    that only adds them up. ``all``: all, where the assigner, or whoever else, places pods by device."""
 
 
 class Config(NodeConfig):

@@ -113,6 +113,7 @@ class Plugin:
                 plugins_dir=kubelet_dir / PLUGINS_DIR,
                 allocated=self._allocated,
                 counters=self._counters,
+                settings=self._settings,
             )
 
         self._resources = tuple(resource(kind) for kind in KINDS.values())
@@ -124,8 +125,7 @@ class Plugin:
         other_plugins = OtherPlugins(self._gpus.listings.others)
         self._scan = Scan(self._devices, self._health, self._settings, self._held, other_plugins, self._events)
         self._reloading = Reloading(config_path, self._settings, ChosenName(state_dir / "config-name"), self._events)
-        self._node_changed = asyncio.Event()
-        self._health_changed = asyncio.Event()
+        self._node_changed, self._health_changed = asyncio.Event(), asyncio.Event()
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Runs until SIGTERM or SIGINT, and reads its configuration anew at SIGHUP; calls ``ready`` with a line of text

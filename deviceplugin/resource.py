@@ -15,6 +15,8 @@ from deviceplugin.counters import Counters
 from deviceplugin.devices.device_list import Devices
 from deviceplugin.kubelet.registration import Lifecycle
 from deviceplugin.kubelet.service import Service
+from deviceplugin.kubelet.unit_list import UnitList
+from deviceplugin.live_config import Settings
 from deviceplugin.pods.applicants import Applicants
 from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.pods.podresources import InFlight, Listings
@@ -40,6 +42,7 @@ class Resource:
         plugins_dir: Path,
         allocated: asyncio.Event,
         counters: Counters,
+        settings: Settings,
     ) -> None:
         """``devices`` are those of this kind; ``allocated`` is set after each Allocate."""
         self.kind = kind
@@ -55,6 +58,7 @@ class Resource:
         self._admission = Admission(devices, store, self.listings, applicants, self._lifetimes)
         self._comparison = Comparison(devices, store, self.listings, identity, self._lifetimes, manager)
         self._pre_start = PreStart(devices, store, identity, self._comparison, manager)
+        self._units = UnitList(devices, store, pods, settings)
         self._lifecycle = Lifecycle(plugins_dir, kind.resource, self._make_service, f"edgeshare-{kind.prefix}-")
 
     @property
@@ -77,11 +81,13 @@ class Resource:
 
         while not (always or self.is_made or stop.is_set()):
             await first_of(stop, self._devices.next_change())
-        await self._lifecycle.run(stop, tell)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._units.run(stop))
+            await self._lifecycle.run(stop, tell)
 
     async def compare(self) -> None:
         """As ``Comparison.compare``."""
         await self._comparison.compare()
 
     def _make_service(self) -> Service:
-        return Service(self._devices, self._admission, self._pre_start, self._allocated, self._counters)
+        return Service(self._units, self._admission, self._pre_start, self._allocated, self._counters)

@@ -54,6 +54,9 @@ class Comparison:
         for allocation in attach_owners(self._unchanged(before), listing):
             self._store.put(allocation)
             before[allocation.id] = allocation
+        self._store.set_listed(
+            unit for containers in listing.values() for units in containers.values() for unit in units
+        )
         over, unknown = await self._over(before, listing)
         for allocation in over:
             if self._store.ledger.get(allocation.id) is allocation:

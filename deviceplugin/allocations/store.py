@@ -50,6 +50,9 @@ class Store:
         self.ledger = ledgers[kind]
         self.library = library
         self.leaving: set[str] = set()
+        self.lost_units: frozenset[str] | None = None
+        """Units that the kubelet says containers have, and no allocation has: the records are lost. None: it was not
+        asked yet."""
         self._ledgers = ledgers
         self._ending: dict[str, Allocation] = {}
         self._unrecorded: set[str] = set()
@@ -87,6 +90,13 @@ class Store:
             self.library.keep(self._records.library(unread))
         found = self._records.ids() | {path.name for path in self._clients.glob("*")}
         self._unrecorded = {each for each in found if self.kind.owns(each) and not self._records.has(each)}
+
+    def set_listed(self, unit_ids: Iterable[str]) -> None:
+        """Which units containers have, as the kubelet says."""
+        lost = frozenset(unit_ids).difference(*(allocation.unit_ids for allocation in self.ledger))
+        if lost != self.lost_units:
+            self.lost_units = lost
+            self._change.tell()
 
     def remove_unrecorded(self, of_manager: Collection[str]) -> None:
         """Removes what lay there at the start for allocations without a record: a plugin that was killed had just begun

@@ -3,17 +3,15 @@ events."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from time import monotonic_ns, perf_counter_ns
 from typing import NoReturn
 
 from deviceplugin.admission.admission import Admission
 from deviceplugin.admission.prestart import PreStart
 from deviceplugin.counters import Counters
-from deviceplugin.devices.device_list import Devices
-from edgeshare.contract.devices import Device
+from deviceplugin.kubelet.unit_list import UnitList
 from edgeshare.contract.errors import EdgeshareError
-from edgeshare.contract.units import UNITS_PER_DEVICE, unit_id
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import DevicePluginServicer
 from edgeshare.log_limit import LogLimit
@@ -34,9 +32,9 @@ class Service(DevicePluginServicer):
     """The kubelet's calls over one socket: what it does with an old one must not be taken for the new one's."""
 
     def __init__(
-        self, devices: Devices, admission: Admission, pre_start: PreStart, changed: asyncio.Event, counters: Counters
+        self, units: UnitList, admission: Admission, pre_start: PreStart, changed: asyncio.Event, counters: Counters
     ) -> None:
-        self._devices = devices
+        self._units = units
         self._admission = admission
         self._pre_start = pre_start
         self._changed = changed
@@ -63,10 +61,10 @@ class Service(DevicePluginServicer):
         self._streams += 1
         try:
             while not self._closing.is_set():
-                change = self._devices.next_change()
-                yield list_units(self._devices.now)
+                changes = self._units.next_changes()
+                yield self._units.now()
                 self.listed.set()
-                await first_of(change, self._closing)
+                await first_of(*changes, self._closing)
         finally:
             self._streams -= 1
             if not self._streams:
@@ -119,18 +117,3 @@ class Service(DevicePluginServicer):
             logger.warning("refused: %s%s", error, more)
         await context.abort(status_code(error), str(error))
         raise AssertionError("abort always raises")
-
-
-def list_units(devices: Iterable[Device]) -> api.ListAndWatchResponse:
-    """What the kubelet is sent: 100 units a device, each with its device's health. A device that is on no known NUMA
-    node has no topology: -1 would be taken for a node."""
-    response = api.ListAndWatchResponse()
-    for device in devices:
-        health = "Healthy" if device.healthy else "Unhealthy"
-        nodes = [api.NUMANode(ID=device.numa_node)] if device.numa_node >= 0 else []
-        topology = api.TopologyInfo(nodes=nodes) if nodes else None
-        response.devices.extend(
-            api.Device(ID=unit_id(device.id, unit), health=health, topology=topology)
-            for unit in range(UNITS_PER_DEVICE)
-        )
-    return response

@@ -69,6 +69,11 @@ class BoundPods:
         found = self._pods.get((namespace, name))
         return found if found is not None and found.uid == uid else None
 
+    def saw_the_end(self, namespace: str, name: str, uid: str) -> bool:
+        """Whether the pod is over, or gone, as far as the watch has told; False while it has told nothing."""
+        known = self.now(namespace, name, uid)
+        return bool(self._lists) and (known is None or known.is_over)
+
     async def find(self, names: Iterable[Name], is_past: Callable[[BoundPod], bool]) -> list[BoundPod]:
         """The pods of these names, which the kubelet lists. For those that are not known, or of which only a past one
         of the same name is, the watch is waited for, and then they are read. Raises Unavailable where that cannot be

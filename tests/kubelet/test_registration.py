@@ -234,7 +234,7 @@ async def test_containers_run_on_over_a_restart_of_plugin_and_kubelet(ready: Nod
         (
             "nodename: n1\n",
             "unknown key 'nodename': the keys are include, exclude, inventory, injection, rescan_s, compare_s, health, "
-            "configs",
+            "advertise, configs",
         ),
         (
             "configs: {edge: {rescan: 1}}\n",

@@ -1,4 +1,4 @@
-from deviceplugin.kubelet.service import list_units
+from deviceplugin.kubelet.unit_list import list_units
 from edgeshare.contract.devices import Device
 from edgeshare.contract.units import parse_unit_id
 
