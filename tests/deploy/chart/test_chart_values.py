@@ -34,6 +34,32 @@ def test_parts_read_the_configuration_that_is_set(render: Render, tmp_path: Path
     assert plugin.pod_resources_socket == Path("/var/lib/k0s/kubelet/pod-resources/kubelet.sock")
 
 
+ASSIGNER = ("scheduler.enabled=false", "assigner.enabled=true", "assigner.tls.enabled=false")
+
+
+@pytest.mark.parametrize(
+    ("values", "advertised"),
+    [
+        ((), "all"),
+        (("scheduler.enabled=false",), "placeable"),
+        (ASSIGNER, "all"),
+        (("scheduler.enabled=false", 'devicePlugin.config={"advertise": "all"}'), "all"),
+        ((*ASSIGNER, 'devicePlugin.config={"advertise": "all"}'), "all"),
+    ],
+)
+def test_where_nothing_places_pods_by_gpu_nodes_tell_what_one_container_can_be_given(
+    render: Render, tmp_path: Path, values: tuple[str, ...], advertised: str
+) -> None:
+    (tmp_path / "deviceplugin.yaml").write_text(only(render(*values), "ConfigMap")["data"]["deviceplugin.yaml"])
+    assert read_config(tmp_path / "deviceplugin.yaml", DevicePlugin).advertise == advertised
+
+
+@pytest.mark.parametrize("config", ['{"advertise": "placeable"}', '{"configs": {"lab": {"advertise": "placeable"}}}'])
+def test_what_would_hide_the_gpus_that_are_chosen_is_refused(render: Render, config: str) -> None:
+    assert "placeable would hide GPUs that the assigner chooses" in refusal(render, f"devicePlugin.config={config}")
+    render("scheduler.enabled=false", f"devicePlugin.config={config}")
+
+
 def test_plugin_looks_for_device_files_where_the_nodes_are(render: Render) -> None:
     def plugins(*values: str) -> tuple[dict[str, Any], Object]:
         objects = render(*values)
