@@ -1,15 +1,22 @@
 """What a container gets with its units: one GPU, its part of the memory, and the hook where something is shared."""
 
 import json
+import os
+import signal
+from collections.abc import Iterator
 
 import pytest
 
 from edgeshare.client import ManagerClient
 from simgpu.machine import Machine
+from tests.kit.onenode.installed.parts import PLUGIN, Parts
 from tests.kit.onenode.installed.release import HOST_FOLDERS
+from tests.kit.onenode.layout import NODE_NAME
+from tests.kit.onenode.node import Node
 from tests.kit.onenode.pods.executed import wait_until_executing
-from tests.kit.onenode.pods.pods import Pods
+from tests.kit.onenode.pods.pods import WAIT, Pods
 from tests.kit.processes.errors import NodeError
+from tests.kit.processes.waiting import until
 
 READY = "condition=Ready"
 SUCCEEDED = "jsonpath={.status.phase}=Succeeded"
@@ -71,13 +78,51 @@ def test_deleted_pod_gives_its_units_to_the_next(pods: Pods) -> None:
     assert pods.gpu("next") == freed
 
 
-def test_pod_that_fits_on_no_single_gpu_fails_with_the_reason(pods: Pods) -> None:
+def test_pod_that_fits_on_no_single_gpu_fails_with_the_reason_where_all_units_are_told(pods: Pods) -> None:
     holders = [pods.start(f"holder-{number}", *LONG, limits={"edge/gpu-percent": 60}) for number in (1, 2)]
     pods.wait(READY, *holders)
     # 80 units are free on the node, so the scheduler, which sees only their sum, sends it there.
     pods.start("scattered", *LONG, limits={"edge/gpu-percent": 50})
     pods.wait(FAILED, "scattered")
     assert "no single GPU has 50 of 100 units free" in pods.get("scattered", ".status.message")
+
+
+@pytest.fixture
+def adding_up(node: Node, parts: Parts) -> Iterator[None]:
+    """Nothing places pods by GPU, as far as the plugin knows."""
+
+    def choose(label: str, config: str) -> None:
+        node.kubectl("label", "node", NODE_NAME, label)
+        os.kill(node.container_pid(parts.container(PLUGIN)), signal.SIGHUP)
+        until(lambda: f"config_info,{config}" in parts.figures(), f"the plugin has config {config}")
+
+    choose("edge/config=adding-up", "adding-up")
+    yield
+    choose("edge/config-", "default")
+
+
+def test_pod_that_fits_on_no_single_gpu_waits_until_one_has_room(node: Node, adding_up: None, pods: Pods) -> None:
+    holders = [pods.start(f"holder-{number}", *LONG, limits={"edge/gpu-percent": 60}) for number in (1, 2)]
+    pods.wait(READY, *holders)
+    # Of 80 free units 40 are told, beside the 120 that are held, once the kubelet has written the node's status.
+    node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=160", f"node/{NODE_NAME}", WAIT)
+    pods.start("scattered", *LONG, limits={"edge/gpu-percent": 50})
+    pods.wait("condition=PodScheduled=False", "scattered")
+    assert "1 Insufficient edge/gpu-percent" in pods.get(
+        "scattered", '.status.conditions[?(@.type=="PodScheduled")].message'
+    )
+    of_pod = "--field-selector=involvedObject.name=scattered,reason=FailedScheduling"
+    until(
+        lambda: "1 Insufficient edge/gpu-percent" in node.kubectl("get", "events", of_pod, "-o", "wide"),
+        "an event says why it waits",
+    )
+    for number in (1, 2):
+        # What fits one GPU goes by.
+        pods.start(f"fits-{number}", *LONG, limits={"edge/gpu-percent": 20})
+        pods.wait(READY, f"fits-{number}")
+    assert pods.get("scattered", ".status.phase") == "Pending"
+    pods.delete(holders[0])
+    pods.wait(READY, "scattered")
 
 
 def test_pod_that_asks_for_a_share_that_cannot_be_given_is_refused(pods: Pods) -> None:

@@ -25,6 +25,9 @@ GPUS = 2
 # What a test would only wait for: two looks at a GPU, that units of a pod that is over are free, that labels which
 # somebody took away are written again. By default it is 10, 10 and 60 s.
 HURRIED_PLUGIN = MappingProxyType({"rescan_s": 1, "compare_s": 1})
+# Tests bind pods to GPUs themselves, as the assigner does. With this label `edge/config` a node is as the chart has it
+# without the assigner.
+ADVERTISED = MappingProxyType({"advertise": "all", "configs": {"adding-up": {"advertise": "placeable"}}})
 HURRIED_LABELLER = MappingProxyType({"write_interval_s": 1})
 TIMEOUT = "--timeout=3m"  # a safety limit for a loaded machine; it takes some ten seconds
 # The host folders that the chart mounts: the sockets' and the state's.
@@ -103,7 +106,7 @@ def values(image: str, machine: Path, hurried: bool, has_tpus: bool) -> dict[str
     repository, _, tag = image.rpartition(":")
     manager = inventory(machine) if has_tpus else {}
     # Where the simulated GPUs' device files are.
-    plugin = {"node_dev": str(machine / "dev"), **manager, **(HURRIED_PLUGIN if hurried else {})}
+    plugin = {"node_dev": str(machine / "dev"), **manager, **ADVERTISED, **(HURRIED_PLUGIN if hurried else {})}
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
         "shareManager": {"config": manager},
