@@ -1,3 +1,3 @@
-"""The kubelet's side: its calls, with the list that it is sent (``service``, where to begin), and being registered with
-it (``registration``). It uses ``admission`` and ``devices``.
+"""The kubelet's side: its calls (``service``, where to begin), the list that it is sent (``unit_list``), and being
+registered with it (``registration``). It uses ``admission``, ``allocations``, ``devices``, ``pods`` and ``units``.
 """

@@ -1,1 +1,2 @@
-"""Units, and which allocation holds which. Pure: begin with ``ledger``. It uses the contract alone."""
+"""Units, which allocation holds which, and which free ones are told. Pure: begin with ``ledger``. It uses the contract
+alone."""
