@@ -54,6 +54,28 @@ def test_it_sees_of_the_node_what_its_sources_read_below_its_root_and_root_no_ke
     assert set(on_node.values()) == set(paths)
 
 
+@pytest.mark.parametrize(
+    ("extra", "left"),
+    [
+        ("/host/sys", {"/host/proc/meminfo", "/host/etc"}),
+        ("/host/sys/", {"/host/proc/meminfo", "/host/etc"}),
+        ("/host/proc", {"/host/sys", "/host/etc"}),
+        ("/host", set()),
+        ("/host/s", {"/host/sys", "/host/proc/meminfo", "/host/etc"}),
+        ("/host/sys/class", {"/host/sys", "/host/proc/meminfo", "/host/etc"}),
+    ],
+)
+def test_a_mount_of_ones_own_is_seen_in_place_of_its(render: Render, extra: str, left: set[str]) -> None:
+    mount = {"name": "tree", "mountPath": extra}
+    volume = {"name": "tree", "hostPath": {"path": "/tree"}}
+    spec = pod(render(f"extraVolumes={json.dumps([volume])}", f"extraVolumeMounts={json.dumps([mount])}"))
+    (container,) = spec["containers"]
+    on_node = {each["name"] for each in spec["volumes"] if "hostPath" in each}
+    seen = {each["mountPath"] for each in container["volumeMounts"] if each["name"] in on_node}
+    assert seen == left | {extra}
+    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
+
+
 def test_it_runs_on_and_reads_the_configuration_that_is_set(render: Render, tmp_path: Path) -> None:
     def config(*values: str) -> Config:
         path = tmp_path / "labeller.yaml"

@@ -114,6 +114,11 @@ def kubectl(words: list[str], tools: Tools) -> str:
     return _unknown(_options(words), told) if "Usage:" in told else f"there is no kubectl {' '.join(verbs)}"
 
 
+def values_given(words: list[str]) -> list[str]:
+    """What a command of Helm says of what becomes of the chart, as options of `helm template`."""
+    return [each for at, word in enumerate(words) if word in RENDERED for each in words[at : at + 1 + RENDERED[word]]]
+
+
 def helm(words: list[str], tools: Tools) -> str:
     """What is wrong with a command of Helm: an option that it has not, or values that the chart refuses."""
     wrong = _unknown(_options(words), _help(tools.helm, words[1], "--help"))
@@ -121,8 +126,7 @@ def helm(words: list[str], tools: Tools) -> str:
         return wrong
     if words[3] != CHART and not re.fullmatch(r"oci://REGISTRY/charts/edgeshare", words[3]):
         return f"{words[3]} is not our chart: say in a comment that it was {'not tried'}"
-    given = [each for at, word in enumerate(words) if word in RENDERED for each in words[at : at + 1 + RENDERED[word]]]
-    line = [str(tools.helm), "template", words[2], CHART, "--kube-version=1.36.0", *given]
+    line = [str(tools.helm), "template", words[2], CHART, "--kube-version=1.36.0", *values_given(words)]
     done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
     return done.stderr
 
