@@ -168,6 +168,28 @@ def test_others_run_where_a_share_was_found_if_that_is_wanted(render: Render) ->
     assert "onlyLabelledNodes is a node affinity itself" in said.value.stderr
 
 
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (("onlyLabelledNodes=true", "runtimeClassName=nvidia"), True),
+        (("onlyLabelledNodes=true", "runtimeClassName=nvidia", "labeller.runtimeClassName=nvidia"), False),
+        (("onlyLabelledNodes=true",), False),
+        (("runtimeClassName=nvidia",), False),
+    ],
+)
+def test_who_installs_is_told_where_nothing_would_be_found(helm: Path, values: tuple[str, ...], told: bool) -> None:
+    line = [
+        helm,
+        "install",
+        "edgeshare",
+        ROOT / "deploy/chart",
+        "--dry-run=client",
+        *(f"--set={each}" for each in values),
+    ]
+    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert ("Set labeller.runtimeClassName, or leave onlyLabelledNodes out" in said) is told
+
+
 def test_wrong_key_is_refused_by_its_name(render: Render) -> None:
     for value in ('labeller.config={"root": "/"}', 'labeller.config={"output": "stdout"}', "labeller.image=1"):
         with pytest.raises(subprocess.CalledProcessError) as said:

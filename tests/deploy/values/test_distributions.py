@@ -44,7 +44,7 @@ def test_chart_takes_the_values_and_the_plugin_looks_where_they_say(render: Rend
     # Where a device plugin looks by itself, whatever the node calls it.
     assert mounted["device-plugins"] == str(read.kubelet_dir / "device-plugins") == SOCKETS
     runtime = of(objects, "DaemonSet")["spec"]["template"]["spec"].get("runtimeClassName")
-    assert runtime == values.get("runtimeClassName")
+    assert runtime == values.get("runtimeClassName") == values.get("labeller", {}).get("runtimeClassName")
 
 
 def test_folder_of_device_plugins_is_mounted_where_the_plugin_looks(render: Render) -> None:
