@@ -12,7 +12,7 @@ import yaml
 from edgeshare.config_file import read_config
 from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
-from sharemgr.cluster.config import Config, ObjectName
+from sharemgr.cluster.config import Choice, Config, ObjectName
 from tests.kit.apiserver.api_server import ApiServer, done, until_told
 from tests.kit.deploy.objects import Object, Render
 from tests.kit.programs.binaries import KUBERNETES, program
@@ -101,6 +101,23 @@ def test_an_assigner_that_is_enabled_is_asked_in_its_place(render: Render) -> No
     assigner = ("assigner.enabled=true", "assigner.tls.enabled=false")
     assert render(*assigner) == render(*assigner, "scheduler.enabled=false")
     assert containers(render(*assigner)).keys() == {"assigner"}
+
+
+@pytest.mark.parametrize(
+    ("values", "choice"),
+    [
+        ((), Choice.FILTER),
+        (('assigner.config={"policy": "fgd"}',), Choice.FILTER),
+        (('assigner.config={"choice": "scores"}',), Choice.SCORES),
+        (("assigner.enabled=true", "assigner.tls.enabled=false"), Choice.SCORES),
+    ],
+)
+def test_beside_it_a_bind_finds_the_room_that_was_answered_unless_told_otherwise(
+    render: Render, values: tuple[str, ...], choice: Choice, tmp_path: Path
+) -> None:
+    path = tmp_path / "assigner.yaml"
+    path.write_text(configuration(render(*ENABLED, *values), "assigner.yaml"))
+    assert read_config(path, Config).choice is choice
 
 
 def test_there_is_one_lease_which_its_role_is_for(render: Render, tmp_path: Path) -> None:

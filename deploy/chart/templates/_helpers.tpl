@@ -70,6 +70,10 @@ status:
       name: {{ .Release.Name }}-managers
 {{- end }}
 {{- if include "edgeshare.beside" . }}
+{{- if not (hasKey .Values.assigner.config "choice") }}
+# This scheduler places pods with a share alone: a node that was answered is kept for the pod, so that its bind finds the room there.
+choice: filter
+{{- end }}
 address: "127.0.0.1:9443"
 scheduler_lease:
   namespace: {{ .Release.Namespace }}
