@@ -51,6 +51,7 @@ def containers(objects: list[Object]) -> dict[str, Object]:
         ((*ENABLED, 'scheduler.name="Two Words"'), "scheduler"),
         ((*ENABLED, 'scheduler.name="default-scheduler"'), "scheduler.name: default-scheduler is the cluster's own"),
         ((*ENABLED, "scheduler.replicas=3"), "replicas"),
+        ((*ENABLED, "scheduler.percentageOfNodesToScore=101"), "at '/scheduler/percentageOfNodesToScore': maximum"),
         ((*ENABLED, "assigner.metricsPort=10259"), "assigner.metricsPort: 10259 is kube-scheduler's"),
         ((*ENABLED, "assigner.metricsPort=9443"), "assigner.metricsPort: 9443 is the assigner's own"),
         ((*ENABLED, 'assigner.config={"scheduler_lease": {"namespace": "a", "name": "b"}}'), "scheduler_lease"),
@@ -154,7 +155,8 @@ def test_a_name_that_is_a_number_elsewhere_is_a_name_here(render: Render) -> Non
 
 def test_kube_scheduler_takes_its_configuration(render: Render, installed: ApiServer, tmp_path: Path) -> None:
     given, taken = tmp_path / "given.yaml", tmp_path / "taken.yaml"
-    text = configuration(render(*ENABLED, 'scheduler.name="shares"'), "scheduler.yaml")
+    values = ('scheduler.name="shares"', "scheduler.percentageOfNodesToScore=100")
+    text = configuration(render(*ENABLED, *values), "scheduler.yaml")
     # In its pod it asks with its service account.
     given.write_text(f"{text}clientConnection: {{kubeconfig: {installed.kubeconfig}}}\n")
     words = [program(KUBERNETES, "kube-scheduler"), f"--config={given}", f"--write-config-to={taken}"]
@@ -163,6 +165,7 @@ def test_kube_scheduler_takes_its_configuration(render: Render, installed: ApiSe
     read = yaml.safe_load(taken.read_text())
     assert read["extenders"] == yaml.safe_load(text)["extenders"]
     assert [profile["schedulerName"] for profile in read["profiles"]] == ["shares"]
+    assert read["percentageOfNodesToScore"] == 100
     assert (read["leaderElection"]["resourceName"], read["leaderElection"]["leaderElect"]) == (LEASE, True)
 
 

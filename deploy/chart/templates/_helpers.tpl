@@ -107,6 +107,7 @@ leaderElection:
   leaderElect: true
   resourceNamespace: {{ .Release.Namespace }}
   resourceName: {{ .Release.Name }}-scheduler
+percentageOfNodesToScore: {{ .Values.scheduler.percentageOfNodesToScore }}
 profiles:
   - schedulerName: {{ .Values.scheduler.name | quote }}
 extenders:
