@@ -20,7 +20,7 @@ from tests.kit.programs.binaries import KUBERNETES, program
 ROOT = Path(__file__).parent.parent.parent
 NAME, LEASE = "edgeshare-assigner", "edgeshare-scheduler"
 ACCOUNT = f"system:serviceaccount:edgeshare:{NAME}"
-IMAGE = "registry.example/kube-scheduler:v1.36.3"
+IMAGE = "registry.example/kube-scheduler:ours"
 ENABLED = ("scheduler.enabled=true", f'scheduler.image="{IMAGE}"')
 V1 = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 V1BETA1 = "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy"
@@ -61,6 +61,41 @@ def test_wrong_value_is_refused_by_its_name(render: Render, values: tuple[str, .
     with pytest.raises(subprocess.CalledProcessError) as refused:
         render(*values)
     assert said in refused.value.stderr
+
+
+@pytest.mark.parametrize(
+    ("image", "version", "of"),
+    [
+        ("registry.example/kube-scheduler:v1.36.0", "v1.35.9", "1.36"),
+        ("registry.example/kube-scheduler:v1.34.2", "v1.36.3-eks-7f9249a", "1.34"),
+        ("registry.example:5000/kube-scheduler:1.37.0-rc.1", "v1.36.3", "1.37"),
+        (f"kube-scheduler:v1.33.5-eks@sha256:{'0' * 64}", "v1.36.0", "1.33"),
+    ],
+)
+def test_image_of_a_version_that_does_not_go_with_the_cluster_is_refused(
+    render: Render, image: str, version: str, of: str
+) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        render(f'scheduler.image="{image}"', version=version)
+    assert f"scheduler.image: {image} is kube-scheduler {of}, but the API server is {version}" in refused.value.stderr
+    assert containers(render(f'scheduler.image="{image}"', "assigner.enabled=true", "assigner.tls.enabled=false"))
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("registry.example/kube-scheduler:v1.36.7", "1.36.0"),
+        ("registry.example/kube-scheduler:v1.35.9", "v1.36.3+k3s1"),
+        ("registry.example:5000/kube-scheduler:v1.35.0-gke.1348000", "1.35.0"),
+        # What says nothing of its version is for whoever names it to know.
+        (f"registry.example:1.2.3/kube-scheduler@sha256:{'0' * 64}", "1.36.0"),
+        ("registry.example/kube-scheduler:ours", "1.36.0"),
+    ],
+)
+def test_image_of_the_clusters_minor_version_or_the_one_before_is_taken(
+    render: Render, image: str, version: str
+) -> None:
+    assert containers(render(f'scheduler.image="{image}"', version=version))["kube-scheduler"]["image"] == image
 
 
 def test_both_are_in_one_pod_and_need_neither_certificate_nor_service(render: Render, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 ON = "clusterStatus.enabled=true"
 ASSIGNER = ("assigner.enabled=true", 'assigner.tls.secretName="edgeshare-assigner-tls"', "assigner.tls.renew=true")
-BESIDE = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.36.3"')
+BESIDE = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.30.3"')
 BOTH = pytest.mark.parametrize("values", [(*ASSIGNER, ON), (*BESIDE, ON)], ids=["assigner", "scheduler"])
 
 

@@ -13,7 +13,7 @@ from tests.kit.deploy.objects import Object, Render
 
 NODE_CRITICAL, CLUSTER_CRITICAL = "system-node-critical", "system-cluster-critical"
 ENABLED = "resourceQuota.enabled=true"
-SCHEDULER = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.36.3"')
+SCHEDULER = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.30.3"')
 LIMITED = {
     "apiVersion": "apiserver.config.k8s.io/v1",
     "kind": "AdmissionConfiguration",

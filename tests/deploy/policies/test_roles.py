@@ -94,7 +94,7 @@ OF_STATUS: dict[Right, tuple[str, ...]] = {
     },
 }
 NODES = {PLUGIN: OF_PLUGIN, LABELLER: OF_LABELLER, REMOVAL: OF_REMOVAL}
-BESIDE = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.36.3"')
+BESIDE = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.30.3"')
 NOBODY = "scheduler.enabled=false"
 STATUS = "clusterStatus.enabled=true"
 ALONE = ("assigner.enabled=true", "assigner.tls.enabled=false")
