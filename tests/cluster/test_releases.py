@@ -10,7 +10,7 @@ from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from simgpu.machine import Machine
 from tests.kit.manager.busy import assert_ranked
 from tests.kit.onenode.installed.labels import labels, ours
-from tests.kit.onenode.installed.release import GPUS, NAME, TIMEOUT, helm, install, until_ready, upgrade
+from tests.kit.onenode.installed.release import GPUS, NAME, OUTSIDE, TIMEOUT, helm, install, until_ready, upgrade
 from tests.kit.onenode.installed.workload import SHARES, example_containers
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
@@ -25,7 +25,7 @@ SURGE = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge
 ANOTHER = {"shareManager": {"resources": {"limits": {"memory": "255Mi"}}}}  # a change that makes the node's pod anew
 PODS = ("pods", f"--namespace={NAME}", f"--selector=app.kubernetes.io/name={NAME}")
 SEEN = "{.metadata.name},{.metadata.deletionTimestamp},{.status.conditions[?(@.type=='Ready')].status}{'\\n'}"
-OF_CLUSTER = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,crds"
+OF_CLUSTER = ("get", ",".join(OUTSIDE), "--all-namespaces", "--output=name")
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_program
     helm(node, "uninstall", NAME, TIMEOUT)
 
     node.kubectl("wait", "--for=delete", *PODS, WAIT)
-    assert [each for each in node.kubectl("get", OF_CLUSTER, "-o", "name").split() if is_ours(each)] == []
+    assert [each for each in node.kubectl(*OF_CLUSTER).split() if is_ours(each)] == []
     assert ours(node) == set()
     assert labels(node)["somebody"] == "else"
     status = json.loads(node.kubectl("get", f"node/{NODE_NAME}", "-o", "jsonpath={.status}"))

@@ -29,6 +29,13 @@ HURRIED_PLUGIN = MappingProxyType({"rescan_s": 1, "compare_s": 1})
 # without the assigner.
 ADVERTISED = MappingProxyType({"advertise": "all", "configs": {"adding-up": {"advertise": "placeable"}}})
 HURRIED_LABELLER = MappingProxyType({"write_interval_s": 1})
+OUTSIDE = (
+    *("clusterroles", "clusterrolebindings", "rolebindings", "crds"),
+    *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+    *("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+)
+"""What the chart makes in no namespace, or in another one than the release's: that takes nothing of it along."""
+
 TIMEOUT = "--timeout=3m"  # a safety limit for a loaded machine; it takes some ten seconds
 # The host folders that the chart mounts: the sockets' and the state's.
 HOST_FOLDERS = (Path("/run/edgeshare"), Path("/var/lib/edgeshare"))
