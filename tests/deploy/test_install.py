@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 import edgeshare
 from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer
-from tests.kit.deploy.objects import Render
+from tests.kit.deploy.objects import Object, Render
 
 ROOT = Path(__file__).parent.parent.parent
 PARTS = ("shareManager", "devicePlugin")
@@ -40,13 +40,36 @@ def test_service_account_has_the_rights_that_the_plugin_uses(right: str, answer:
     assert done.stdout.strip() == answer
 
 
+def leaves(schema: Object, *above: str) -> Iterator[tuple[str, ...]]:
+    """The paths of all values in a schema that have no others below them."""
+    for key, described in schema["properties"].items():
+        if "properties" in described:
+            yield from leaves(described, *above, key)
+        else:
+            yield (*above, key)
+
+
+def named(page: str) -> set[str]:
+    """The values that the tables of a page name in their first column, where `.second` is beside `part.first`."""
+    found = set()
+    for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE):
+        before = ""
+        for each in re.findall(r"`([\w.]+)`", row):
+            before = f"{before.rpartition('.')[0]}{each}" if each.startswith(".") else each
+            found.add(before)
+    return found
+
+
 def test_page_on_values_names_every_value() -> None:
-    page = (ROOT / "docs/install/values.md").read_text()
+    told = named((ROOT / "docs/install/values.md").read_text())
     schema = json.loads((ROOT / "deploy/chart/values.schema.json").read_text())
-    known = schema["properties"].keys() - {"global"}
-    for part in PARTS:
-        known |= schema["$defs"][part]["properties"].keys()
-    assert {name for name in known if f"`{name}" not in page} == set()
+    of_chart = [path for path in leaves(schema) if path != ("global",)]
+    assert len(of_chart) > 60
+    # Or what they are a part of.
+    whole = [[".".join(path[:end]) for end in range(1, len(path) + 1)] for path in of_chart]
+    assert [names[-1] for names in whole if not told & set(names)] == []
+    of_parts = {key for part in PARTS for key in schema["$defs"][part]["properties"]}
+    assert of_parts - told == set()
 
 
 def test_page_on_values_gives_the_defaults_of_the_configurations() -> None:
