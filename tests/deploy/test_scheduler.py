@@ -183,6 +183,27 @@ def test_a_changed_configuration_of_either_starts_both_anew(render: Render) -> N
     assert len({checksum(), checksum('scheduler.name="shares"'), checksum('assigner.config={"policy": "fgd"}')}) == 3
 
 
+def test_of_the_assigners_values_all_hold_but_how_it_is_asked(render: Render) -> None:
+    values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text())["assigner"]
+    other = {
+        "image": {"tag": "3"},
+        "config": {"policy": "fgd"},
+        "metricsPort": 9999,
+        "resources": {"limits": {"memory": "1Gi"}},
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "priorityClassName": "high",
+        "tls": {"enabled": False, "secretName": "another", "clients": ["somebody"]},
+    }
+    assert other.keys() == values.keys() - {"enabled"}
+    for key, value in other.items():
+        changes = render(*ENABLED, f"assigner.{key}={json.dumps(value)}") != render(*ENABLED)
+        assert changes is (key != "tls"), key
+    status = (*ENABLED, "clusterStatus.enabled=true")
+    kinds = [each["kind"] for each in render(*status, "assigner.tls.renew=true")]
+    assert "CronJob" in kinds
+
+
 def test_a_name_that_is_a_number_elsewhere_is_a_name_here(render: Render) -> None:
     read = yaml.safe_load(configuration(render(*ENABLED, 'scheduler.name="123"'), "scheduler.yaml"))
     assert read["profiles"] == [{"schedulerName": "123"}]
