@@ -1,0 +1,40 @@
+"""Tables of devices and shares that the documents show have the columns that the commands print."""
+
+import re
+
+import pytest
+
+from edgeshare.cli.shares import DEVICE_COLUMNS, SHARE_COLUMNS
+from edgeshare.cli.status import cluster_view
+from tests.kit.deploy.blocks import blocks
+
+HEADS = {
+    "owner": SHARE_COLUMNS,
+    "gpu": DEVICE_COLUMNS,
+    "node": cluster_view.DEVICE_COLUMNS,
+    "waiting pod": tuple(str(column.header) for column in cluster_view.waiting_table([]).columns),
+}
+"""The first column of a table → all of them."""
+
+
+def heads(text: str) -> list[tuple[str, ...]]:
+    """The lines of a text that begin as a table's first."""
+    rows = [tuple(re.split(r"  +", line)) for line in text.splitlines()]
+    return [row for row in rows if row[0] in HEADS and len(row) > 1]
+
+
+FOUND = [(str(block), row) for block in blocks() for row in heads(block.text)]
+
+
+def test_some_of_each_are_found() -> None:
+    assert {row[0] for _, row in FOUND} == HEADS.keys()
+
+
+@pytest.mark.parametrize(("where", "row"), FOUND, ids=lambda value: value if isinstance(value, str) else value[0])
+def test_each_has_the_columns_that_are_printed(where: str, row: tuple[str, ...]) -> None:
+    assert row == HEADS[row[0]], where
+
+
+def test_a_column_that_came_since_is_missed() -> None:
+    old = "owner  gpu  request\ndefault/a/main  0  50 %\nnode\n"
+    assert heads(old) == [("owner", "gpu", "request")] != [SHARE_COLUMNS]
