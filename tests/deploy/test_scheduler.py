@@ -14,6 +14,7 @@ from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.names import GPU_PERCENT, TPU_PERCENT
 from sharemgr.cluster.config import Choice, Config, ObjectName
 from tests.kit.apiserver.api_server import ApiServer, done, until_told
+from tests.kit.deploy.blocks import blocks
 from tests.kit.deploy.objects import Object, Render
 from tests.kit.programs.binaries import KUBERNETES, program
 
@@ -283,6 +284,26 @@ def pod(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
+def documented_pods() -> Iterator[Object]:
+    """Those of all pages that stand there whole, and those that their controllers would make."""
+    for block in blocks():
+        for each in yaml.safe_load_all(block.text) if block.language == "yaml" and not block.marked else ():
+            if isinstance(each, dict) and "spec" in each and "kind" in each:
+                metadata = {"name": each["metadata"]["name"], "namespace": "default"}
+                template = each if each["kind"] == "Pod" else each["spec"].get("template", {"spec": {}})
+                noted = {key: value for key, value in template.get("metadata", {}).items() if key == "annotations"}
+                yield {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, **noted}, "spec": template["spec"]}
+
+
+def asks_for_a_share(spec: Object) -> bool:
+    """Whether one of a pod's containers does."""
+    return any(
+        resource in each.get("resources", {}).get("limits", {})
+        for each in spec.get("containers", [])
+        for resource in RESOURCES
+    )
+
+
 def may(server: ApiServer, right: str) -> str:
     """Whether the scheduler's account has it: yes or no."""
     return server.kubectl("auth", "can-i", f"--as={ACCOUNT}", *right.split()).stdout.strip()
@@ -322,6 +343,15 @@ def test_who_asks_for_a_gpu_and_names_another_is_told_which(tenant: ApiServer) -
         in why
     )
     assert "allowed are edgeshare (scheduler.name of the chart)" in why
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["given it", "named"])
+def test_pods_of_the_documents_are_placed_by_this_one(tenant: ApiServer, named: bool) -> None:
+    pods = [each for each in documented_pods() if asks_for_a_share(each["spec"])]
+    assert len(pods) > 8
+    for each in pods:
+        spec = {**each["spec"], **({"schedulerName": "edgeshare"} if named else {})}
+        assert made(tenant, {**each, "spec": spec}) == ("edgeshare", ""), each["metadata"]["name"]
 
 
 @pytest.mark.usefixtures("tenant")
