@@ -56,6 +56,16 @@ def test_folder_of_device_plugins_is_mounted_where_the_plugin_looks(render: Rend
     assert "at '/kubeletDevicePluginsDir': 'device-plugins' does not match pattern" in refused.value.stderr
 
 
+def test_kube_schedulers_image_that_nobody_put_onto_a_node_is_fetched(render: Render) -> None:
+    for path in EXAMPLES:
+        (deployment,) = (each for each in render(files=[path]) if each["kind"] == "Deployment")
+        policies = {
+            each["name"]: each["imagePullPolicy"] for each in deployment["spec"]["template"]["spec"]["containers"]
+        }
+        # A tag that is on the node already is not asked for anew.
+        assert policies == {"assigner": "IfNotPresent", "kube-scheduler": "IfNotPresent"}, path.name
+
+
 def test_doctor_looks_at_each_root_folder_that_is_named() -> None:
     named = {yaml.safe_load(path.read_text())["kubeletRootDir"] for path in EXAMPLES}
     assert named <= set(KUBELET_DIRS)
