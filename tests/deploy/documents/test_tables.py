@@ -1,4 +1,4 @@
-"""Tables of devices and shares that the documents show have the columns that the commands print."""
+"""Tables in the documents are whole, and those of devices and shares have the columns that the commands print."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from edgeshare.cli.shares import DEVICE_COLUMNS, SHARE_COLUMNS
 from edgeshare.cli.status import cluster_view
-from tests.kit.deploy.blocks import blocks
+from tests.kit.deploy.blocks import BLOCK, PAGES, blocks
 
 HEADS = {
     "owner": SHARE_COLUMNS,
@@ -24,6 +24,18 @@ def heads(text: str) -> list[tuple[str, ...]]:
 
 
 FOUND = [(str(block), row) for block in blocks() for row in heads(block.text)]
+
+
+ROWS = re.compile(r"^ *\|.*(?:\n *\|.*)*", re.MULTILINE)
+RULE = re.compile(r" *\|[-:| ]+\|")
+
+
+def test_each_row_is_below_a_head() -> None:
+    parts = [
+        (page.name, part[0].splitlines()) for page in PAGES for part in ROWS.finditer(BLOCK.sub("", page.read_text()))
+    ]
+    assert len(parts) > 60
+    assert [(page, rows[0]) for page, rows in parts if len(rows) < 3 or not RULE.fullmatch(rows[1])] == []
 
 
 def test_some_of_each_are_found() -> None:
