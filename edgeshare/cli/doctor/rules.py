@@ -15,6 +15,9 @@ GLIBC_LEAST = (2, 17)
 NVIDIA = "nvidia"
 """The handler that NVIDIA's toolkit is configured as (``nvidia-ctk runtime configure``)."""
 
+BY_CDI = "CDI ('--set devicePlugin.config.injection.devices=cdi' of the chart)"
+"""The other way for a container to get its GPUs."""
+
 
 class State(StrEnum):
     """How it stands with something."""
@@ -110,7 +113,7 @@ def _runtimes(runtimes: tuple[Runtime, ...]) -> Iterator[Finding]:
     for runtime in runtimes:
         yield _runtime(runtime)
         if not runtime.error and not runtime.with_cdi:
-            mend = f"to use 'injection.devices: cdi', set enable_cdi = true in {runtime.path} and restart it"
+            mend = f"to use {BY_CDI}, set enable_cdi = true in {runtime.path} and restart it"
             yield Finding("runtime", State.NOTE, f"{runtime.path}: names of CDI are not looked at", mend)
 
 
@@ -130,7 +133,7 @@ def _runtime(runtime: Runtime) -> Finding:
         "runtime",
         State.WRONG,
         f"{runtime.path}: there is no handler {NVIDIA}, so no container gets a GPU by NVIDIA_VISIBLE_DEVICES",
-        "install NVIDIA's container toolkit and run 'nvidia-ctk runtime configure', or set 'injection.devices: cdi'",
+        f"install NVIDIA's container toolkit and run 'nvidia-ctk runtime configure', or use {BY_CDI}",
     )
 
 
@@ -148,7 +151,7 @@ def _toolkit(toolkit: Toolkit | None) -> Iterator[Finding]:
             "toolkit",
             State.WRONG,
             f"{toolkit.path}: containers without privileges get no GPU by NVIDIA_VISIBLE_DEVICES",
-            "set accept-nvidia-visible-devices-envvar-when-unprivileged = true, or 'injection.devices: cdi'",
+            f"set accept-nvidia-visible-devices-envvar-when-unprivileged = true, or use {BY_CDI}",
         )
 
 

@@ -1,9 +1,11 @@
 """What is said of a node, by what was seen: each thing that can be wrong is told, and nothing is where all is well."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from deviceplugin.config import Config
 from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Runtime, Socket, Toolkit
 from edgeshare.cli.doctor.rules import State, findings
 from edgeshare.contract.devices import Accelerator, Device
@@ -58,6 +60,23 @@ def test_of_a_kubelet_with_other_folders_it_is_said_which_values_of_the_chart_na
             served, (f"kubeletDevicePluginsDir={plugins}", "kubeletRootDir=/var/lib/k0s/kubelet"), strict=True
         )
     ]
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        with_runtime(with_cdi=False),
+        with_runtime(handlers=("runc",), default="runc"),
+        replace(WELL, toolkit=Toolkit("/t", takes_variables=False)),
+    ],
+)
+def test_the_other_way_for_a_container_to_get_its_gpus_is_named_as_the_chart_takes_it(node: Node) -> None:
+    (mend,) = (each.mend for each in findings(node) if each.mend)
+    ((path, value),) = re.findall(r"--set devicePlugin\.config\.([\w.]+)=(\w+)", mend)
+    config: object = value
+    for key in reversed(path.split(".")):
+        config = {key: config}
+    assert Config.model_validate(config).injection.devices == value == "cdi"
 
 
 def test_of_a_node_where_all_is_well_nothing_else_is_said() -> None:
