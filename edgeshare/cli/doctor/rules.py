@@ -127,7 +127,8 @@ def _runtime(runtime: Runtime) -> Finding:
             "runtime",
             State.NOTE,
             f"{runtime.path}: {NVIDIA} is not the default ({runtime.default or 'none is named'})",
-            "make a RuntimeClass of that handler, set the chart's runtimeClassName, and name it in pods with shares",
+            "make a RuntimeClass of that handler, set runtimeClassName and labeller.runtimeClassName of the chart, and "
+            "name it in pods with shares",
         )
     return Finding(
         "runtime",
