@@ -3,17 +3,20 @@ it, and real managers on simulated machines."""
 
 import asyncio
 import json
+import os
 import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from edgeshare.v1.cluster_pb2 import ClusterState
 from sharemgr.cluster.issuing.signing import certificate_end
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import SAFETY_S, World, answering, complete, made, node, silent
+from tests.kit.programs.binaries import GRPCURL, program
 
 README = Path(__file__).parents[3] / "README.md"
 
@@ -169,6 +172,32 @@ async def test_the_pages_ten_lines_of_python_tell_who_has_what(
         async with asyncio.timeout(SAFETY_S):
             told, _ = await program.communicate()
     assert told.decode().splitlines() == [f"{own} web 30 0.0 "]
+
+
+@pytest.fixture
+def grpcurl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one. Built here, where no test's time is taken by that."""
+    monkeypatch.setenv("PATH", f"{program(GRPCURL, 'grpcurl').parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("grpcurl")
+async def test_the_pages_line_for_grpcurl_tells_who_has_what(world: World, replicas: Replicas, tmp_path: Path) -> None:
+    own = world.namespace
+    (line,) = re.findall(r"^grpcurl (?:.*\\\n)*.*$", README.read_text(), re.MULTILINE)
+    with node(world, own, [(own, "web")]):
+        asked = await world.serve(replicas)
+        await asked.until(world.of_all("all"), complete(own))
+        (tmp_path / "ca.crt").write_bytes(asked.root)
+        token = world.of_one_namespace("me", own)
+        for said, here in (("$(kubectl create token me)", token), ("team", own), ("127.0.0.1:9467", asked.address)):
+            assert line.count(said) == 1
+            line = line.replace(said, here)
+        command = await asyncio.create_subprocess_shell(line, stdout=asyncio.subprocess.PIPE, cwd=tmp_path)
+        async with asyncio.timeout(SAFETY_S):
+            told, _ = await command.communicate()
+    (only,) = json.loads(told)["nodes"]
+    (allocation,) = only["status"]["allocations"]
+    assert allocation["allocation"]["owner"]["pod"] == "web"
 
 
 async def test_nobody_is_told_that_there_is_no_node_before_it_is_known_which_there_are(

@@ -117,7 +117,7 @@ def test_while_the_api_server_is_away_what_was_seen_stays_and_is_of_now_again_by
         assert devices(stale["picture"]) == devices(seen["picture"])
         assert stale["seenMs"] >= seen["seenMs"]
         away = next(line for line in lines if line.startswith("as it was at "))
-        assert own_server.url.removeprefix("https://") in away
+        assert "the API server cannot be asked" in away
         own_server.daemons.start("api-server", own_server.plane.api_server())
         own_server.daemons.wait_until("api-server", own_server.plane.api_server_ready, READY_S)
         back = next(each for each in told if not each["stale"])

@@ -37,6 +37,7 @@ STANDARD = frozenset(
         "eval",
         "for",
         "grep",
+        "grpcurl",
         "mkdir",
         "pip",
         "sed",
@@ -45,8 +46,8 @@ STANDARD = frozenset(
         "umask",
     }
 )
-"""The shell's own and what is on every machine, which are not held to anything; what `pip` installs and `skopeo` copies
-other tests do (`tests/unit/test_wheel.py`, `tests/deploy/release`)."""
+"""The shell's own and what is on every machine, which are not held to anything; what `pip` installs, `skopeo` copies
+and `grpcurl` asks other tests do (`tests/unit/test_wheel.py`, `tests/deploy/release`, `tests/assigner/status`)."""
 
 
 @dataclass(frozen=True)
