@@ -39,14 +39,16 @@ def test_functions_in_turn_are_launched_without_a_look_at_the_clock(world: World
 
 
 def paced_by_the_host(lengths_us: tuple[int, ...], host_us: int, rounds: int) -> Program:
-    """Launches them in turn, with work on the host after each, and waits for the device after so many rounds; 0: never."""
+    """Launches them in turn, with work on the host after each; waits for the device after so many rounds, 0: never."""
     steps = [
         step
         for index in range(len(lengths_us))
         for step in (Step(kind="launch", object=index), Step(kind="compute", amount=host_us * NS_PER_US))
     ]
     wait = [Step(kind="wait")] if rounds else []
-    return Program(kernels=step_programs.kernels(*lengths_us), threads=(Thread(steps=(*steps * max(rounds, 1), *wait)),))
+    return Program(
+        kernels=step_programs.kernels(*lengths_us), threads=(Thread(steps=(*steps * max(rounds, 1), *wait)),)
+    )
 
 
 @pytest.mark.parametrize(("rounds", "rivals"), [(0, 0), (20, 0), (0, 1)])
