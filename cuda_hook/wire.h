@@ -8,9 +8,10 @@
  * Python reads the very same text through cffi.
  *
  * The order of records: the client says HELLO; the manager answers WELCOME, which carries memfds (SCM_RIGHTS: first the
- * gate page, then the hint page, and since version 2 the siblings page), or REFUSED. From then on the manager sends a record
- * only as the answer to RESERVE and MEMORY_QUERY; grants and revokes are written into the gate page, whose word is also a
- * futex. A RELEASE that nobody waits for may be left in the hint page.
+ * gate page, then the hint page, and since version 2 the siblings page), or REFUSED. Where it cannot pass them just now it
+ * says WAIT before, about ten times a second, as long as the client reads that (to one that speaks version 3). From the WELCOME
+ * on the manager sends a record only as the answer to RESERVE and MEMORY_QUERY; grants and revokes are written into the gate
+ * page, whose word is also a futex. A RELEASE that nobody waits for may be left in the hint page.
  *
  * Memory: what a client holds of a device is what was granted to it by RESERVED, by a top-up of its allowance word (in
  * the hint page), or declared; less what it gave back by FREED and what the manager took back out of the word. The word
@@ -18,7 +19,7 @@
  * the driver refused or freed. So most allocations and frees need no record at all. */
 
 enum es_protocol {
-    ES_VERSION = 2,            /* the newest; HELLO carries the range a client speaks, WELCOME the highest of both sides */
+    ES_VERSION = 3,            /* the newest; HELLO carries the range a client speaks, WELCOME the highest of both sides */
     ES_VERSION_MIN = 1,        /* the oldest that is still spoken: without what follows device_uuids and allowance_bytes */
     ES_RECORD_BYTES_MAX = 128, /* no record is longer; a longer packet is malformed */
     ES_PAGE_BYTES = 4096,      /* size of each page */
@@ -44,6 +45,7 @@ enum es_kind {
     ES_MEMORY_INFO = 13,  /* manager → client: es_memory_info, repeats the query's number */
     ES_DRAINING = 14,     /* client → manager: es_draining: grant `number` was called back, this is when it will drain */
     ES_DECLARE = 15,      /* client → manager: es_memory: `bytes` are held that no manager of this life granted */
+    ES_WAIT = 16,         /* manager → client: es_wait; since version 3 */
 };
 
 enum es_accelerator {
@@ -170,6 +172,12 @@ struct es_welcome {
     uint32_t anticipation_ns;  /* longest think time for which a drained client keeps its turn (A) */
     uint32_t flags;            /* es_welcome_flags */
     uint64_t memory_cap_bytes; /* for each device of the allocation */
+};
+
+/* The client is known and its WELCOME is still to come: it waits for that however long it takes, and for a manager that says
+ * neither any more as for one that went away. */
+struct es_wait {
+    struct es_header header;
 };
 
 struct es_refused {

@@ -1,8 +1,8 @@
 """The records that a client and the node's manager exchange, as values; ``wire.h`` says what each means.
 
-``parse`` reads what a client sent and ``parse_answer`` what the manager sent; ``encode`` writes either. None
-of them does any IO. The checks are the C library's own, so both sides refuse the same packets. A value's
-members are named as the C structure's, so that one table says how each kind is read and written.
+``parse`` reads what a client sent, ``parse_answer`` what the manager sent; ``encode`` writes either. The checks are
+the C library's own: both sides refuse the same packets. Members are named as the C structure's, so that one table says
+how each kind is read and written.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,10 @@ from typing import Any, TypeVar
 from cuda_hook._core import ffi, lib
 from edgeshare.contract.errors import EdgeshareError
 
-VERSION = lib.ES_VERSION
-VERSION_MIN = lib.ES_VERSION_MIN
-"""The oldest that is still spoken."""
+VERSION, VERSION_MIN = lib.ES_VERSION, lib.ES_VERSION_MIN
+"""The newest, and the oldest that is still spoken."""
 RECORD_BYTES_MAX = lib.ES_RECORD_BYTES_MAX
-
-REQUEST = lib.ES_REQUEST
-RELEASE = lib.ES_RELEASE
-DRAINING = lib.ES_DRAINING
-USAGE = lib.ES_USAGE
+REQUEST, RELEASE, DRAINING, USAGE = lib.ES_REQUEST, lib.ES_RELEASE, lib.ES_DRAINING, lib.ES_USAGE
 RELEASE_BYTES = ffi.sizeof("struct es_release")
 
 
@@ -85,6 +80,11 @@ class Welcome:
     memory_cap_bytes: int
     ignore_managed: bool = False
     """Managed memory is not counted."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    pass
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,13 @@ class MemoryInfo:
 
 
 ClientRecord = Hello | Request | Release | Draining | Usage | Reserve | Freed | Declare | MemoryQuery
-ManagerRecord = Welcome | Refused | Reserved | MemoryInfo
+ManagerRecord = Welcome | Wait | Refused | Reserved | MemoryInfo
 Record = ClientRecord | ManagerRecord
 
 _KINDS: dict[type[Record], int] = {
     Hello: lib.ES_HELLO,
     Welcome: lib.ES_WELCOME,
+    Wait: lib.ES_WAIT,
     Refused: lib.ES_REFUSED,
     Request: lib.ES_REQUEST,
     Release: lib.ES_RELEASE,

@@ -12,6 +12,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-en
 _Static_assert(sizeof(struct es_header) == 8, "es_header");
 _Static_assert(sizeof(struct es_hello) == 16, "es_hello");
 _Static_assert(sizeof(struct es_welcome) == 40, "es_welcome");
+_Static_assert(sizeof(struct es_wait) == 8, "es_wait");
 _Static_assert(sizeof(struct es_refused) == 112, "es_refused");
 _Static_assert(sizeof(struct es_request) == 8, "es_request");
 _Static_assert(sizeof(struct es_release) == 24, "es_release");

@@ -125,7 +125,7 @@ def test_an_older_manager_is_joined_as_well(version: int, stage: Stage) -> None:
     with ScriptedManager(stage.directory, replace(WELCOME, version=version)) as manager:
         client = stage.client().ready().start()
         hello = manager.hears(wire.Hello)
-        assert (hello.version_min, hello.version_max) == (1, 2)
+        assert (hello.version_min, hello.version_max) == (1, 3)
         client.tell("launch 100 10")
         manager.hears(wire.Request)
         manager.serve(contended=True)

@@ -176,3 +176,37 @@ def test_nobody_pays_for_one_that_stood_still(world: World, programs: tuple[Prog
     """As it holds, as it waits, and in between."""
     for at_ms in (2000, 2003, 2007):
         assert_nobody_paid(world, programs, Fault(action="stop", process="c0", at_ms=at_ms, for_ms=STILL_MS))
+
+
+UNPASSED_MS = 20_000
+"""For so long nobody can be passed its pages: four times as long as a manager that is away is waited for."""
+
+
+def unpassed(*faults: Fault, settle_ms: int, measure_ms: int, unpassed_ms: int = UNPASSED_MS) -> Case:
+    """Two clients that always have work, and come while the kernel lets the manager pass no descriptors."""
+    case = pair(settle_ms, measure_ms, *faults)
+    return case.model_copy(update={"unpassed_ms": unpassed_ms, "step_ms": 100, "intervals": False})
+
+
+def test_who_cannot_be_passed_its_pages_waits_for_as_long_as_the_manager_lives(world: World) -> None:
+    meanwhile = world.run(unpassed(settle_ms=1000, measure_ms=UNPASSED_MS - 1000))
+    for name in NAMES:
+        assert meanwhile.of("executed_ns", name) == 0, meanwhile.case.line()
+        # It is tried, and told of, ten times a second.
+        assert meanwhile.offences(name)["not-welcomed"] > UNPASSED_MS // 200
+    afterwards = world.run(unpassed(settle_ms=UNPASSED_MS + 300, measure_ms=1000))
+    assert afterwards.share_percent("c0") == pytest.approx(50, abs=4), afterwards.case.line()
+    assert afterwards.used_percent > 98, afterwards.case.line()
+
+
+def test_a_manager_that_stands_still_is_not_waited_for_by_who_was_told_to_wait(world: World) -> None:
+    """The grace time counts from the last word of it; and those who ran on wait again once it goes on."""
+    point = world.run(unpassed(settle_ms=0, measure_ms=2000)).points_of["manager"]
+    stop = Fault(action="stop", process="manager", at_point=point, for_ms=20_000)
+    # The manager's own loop measures: from before it stands still until it has gone on.
+    meanwhile = world.run(unpassed(stop, settle_ms=1000, measure_ms=23_000, unpassed_ms=60_000))
+    assert meanwhile.used_percent * 23 / 100 == pytest.approx(15, abs=1), meanwhile.case.line()
+    afterwards = world.run(unpassed(stop, settle_ms=25_000, measure_ms=30_000, unpassed_ms=60_000))
+    assert afterwards.used_percent == 0, afterwards.case.line()
+    shared = world.run(unpassed(stop, settle_ms=60_000, measure_ms=2000, unpassed_ms=59_000))
+    assert shared.share_percent("c0") == pytest.approx(50, abs=4), shared.case.line()

@@ -9,6 +9,7 @@
 struct es_absence {
     uint64_t since_ns;    /* when it began; 0: there was none yet */
     uint64_t joined_ns;   /* when the last session began; 0: there was none yet */
+    uint64_t heard_ns;    /* when the manager last said that the client has to wait; 0: it never did */
     uint64_t next_try_ns; /* atomic */
     uint32_t cut_short;   /* sessions that did not last, in a row */
 };
@@ -16,6 +17,7 @@ struct es_absence {
 enum {
     ES_TRY_NS = 100 * 1000 * 1000,
     ES_SETTLED_MS_LEAST = 1000, /* how long a session has to last, where the grace time is less */
+    ES_HEARD_MS_LEAST = 1000,   /* for how long a manager that was heard is taken to be there, likewise */
     ES_TRY_DOUBLINGS = 7,       /* at most 12.8 s between two tries */
 };
 
@@ -24,6 +26,9 @@ void es_absence_begin(struct es_absence *absence, uint64_t now_ns, uint64_t grac
 
 /* A session has begun. */
 void es_absence_joined(struct es_absence *absence, uint64_t now_ns);
+
+/* The manager is there and says that this client has to wait: the absence begins anew. */
+void es_absence_put_off(struct es_absence *absence, uint64_t now_ns);
 
 /* Has the grace time passed? */
 int es_absence_over(const struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns);

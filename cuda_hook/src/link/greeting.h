@@ -9,16 +9,20 @@
 
 enum { ES_ANSWER_MS = 1000 }; /* the manager answers within microseconds; after this it is taken for hung */
 
+/* What came of a HELLO. */
+enum es_greeted {
+    ES_GREETED_NOT,    /* the process is not taken in, or there is no manager, or none that answers */
+    ES_GREETED_WAITS,  /* the manager knows it and says that it has to wait: the answer is still to come */
+    ES_GREETED_JOINED, /* the manager welcomed it */
+};
+
 /* Says HELLO over a fresh connection. False when the manager takes none. */
 bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator);
 
-/* The answer to it, when it can be received: as es_greet. */
-bool es_greet_end(const struct es_channel *channel, const char *word,
-                  bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]));
-
-/* HELLO and its answer over a fresh connection, for an accelerator that people call `word`. Whether the process has joined:
- * the manager welcomed it and `accept` could use what the WELCOME brings, whose descriptors are closed afterwards. */
-bool es_greet(const struct es_channel *channel, uint32_t accelerator, const char *word,
-              bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]));
+/* What can be received after it, for an accelerator that people call `word`. It has joined where `accept` could use what the
+ * WELCOME brings, whose descriptors are closed afterwards; where it has not, and need not wait, the connection is of no use
+ * any more. */
+enum es_greeted es_greet_end(const struct es_channel *channel, const char *word,
+                             bool (*accept)(const struct es_welcome *welcome, const int fds[ES_FDS]));
 
 #endif

@@ -84,21 +84,37 @@ static bool greet(void) {
     return false;
 }
 
-/* One try to join, by one thread at a time. False when there is no manager now, or none that answers so soon: then the
- * next try goes on with this one. */
-static bool try_to_join(int patience_ms) {
+/* One try to join, by one thread at a time. Not where there is no manager now, or none that answers so soon: then the next
+ * try goes on with this one. */
+static enum es_greeted try_to_join(int patience_ms) {
+    enum es_greeted came;
+
     if (!greet() || !es_channel_readable(&greeted, patience_ms))
-        return false;
-    if (!es_greet_end(&greeted, "GPU", accept_welcome)) {
+        return ES_GREETED_NOT;
+    came = es_greet_end(&greeted, "GPU", accept_welcome);
+    if (came == ES_GREETED_NOT)
         es_channel_close(&greeted);
-        return false;
+    if (came == ES_GREETED_JOINED) {
+        es_log("joined %s", es_setting_folder());
+        es_on_joined();
     }
-    es_log("joined %s", es_setting_folder());
-    es_on_joined();
-    return true;
+    return came;
+}
+
+/* The manager lives and knows this process: nothing runs past it, nor what ran on without it meanwhile. */
+static void wait_for_welcome(void) {
+    es_lock_take(&es_state_lock);
+    es_absence_put_off(&es_link.absence, es_now_ns());
+    if (es_mode_now() == ES_UNSHARED) {
+        __atomic_store_n(&es_link_word, &es_word_shut, __ATOMIC_RELEASE);
+        __atomic_store_n(&es_link.mode, ES_AWAY, __ATOMIC_RELEASE);
+    }
+    es_lock_give(&es_state_lock);
 }
 
 static void begin(void) {
+    enum es_greeted came;
+
     errno = 0;
     if (!es_allocation_exists()) {
         if (errno == EACCES)
@@ -109,11 +125,15 @@ static void begin(void) {
         return;
     }
     es_allocation_config(&es_link.config);
-    if (try_to_join(ES_ANSWER_MS))
+    came = try_to_join(ES_ANSWER_MS);
+    if (came == ES_GREETED_JOINED)
         return;
     es_absence_begin(&es_link.absence, es_now_ns(), es_link_grace_ns());
     __atomic_store_n(&es_link.mode, ES_AWAY, __ATOMIC_RELEASE);
-    es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_setting_folder(), es_link.config.grace_ms);
+    if (came == ES_GREETED_WAITS)
+        wait_for_welcome();
+    else
+        es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_setting_folder(), es_link.config.grace_ms);
 }
 
 void es_join(void) {
@@ -140,22 +160,26 @@ void es_join_anew(void) {
 }
 
 uint64_t es_join_again(void) {
-    bool joined = false, over;
+    enum es_greeted came = ES_GREETED_NOT;
+    bool over;
     int error;
 
     es_locks_hold();
     if (es_now_ns() >= __atomic_load_n(&es_link.absence.next_try_ns, __ATOMIC_RELAXED) &&
         !__atomic_exchange_n(&trying, true, __ATOMIC_ACQUIRE)) {
         /* Another thread may have joined since this one saw that there is no session. */
-        joined = es_mode_now() == ES_JOINED || try_to_join(GREETING_MS);
-        if (!joined)
+        came = es_mode_now() == ES_JOINED ? ES_GREETED_JOINED : try_to_join(GREETING_MS);
+        if (came == ES_GREETED_WAITS)
+            wait_for_welcome();
+        if (came != ES_GREETED_JOINED)
             __atomic_store_n(&es_link.absence.next_try_ns,
                              es_now_ns() + (es_mode_now() == ES_UNSHARED ? UNSHARED_TRY_NS : ES_TRY_NS), __ATOMIC_RELAXED);
         __atomic_store_n(&trying, false, __ATOMIC_RELEASE);
     }
     es_locks_drop();
     es_lock_take(&es_state_lock);
-    over = !joined && es_mode_now() == ES_AWAY && es_absence_over(&es_link.absence, es_now_ns(), es_link_grace_ns());
+    over = came != ES_GREETED_JOINED && es_mode_now() == ES_AWAY &&
+           es_absence_over(&es_link.absence, es_now_ns(), es_link_grace_ns());
     error = __atomic_load_n(&barred, __ATOMIC_RELAXED);
     if (over && error != 0 && !barred_told) {
         barred_told = true;

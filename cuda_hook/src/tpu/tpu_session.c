@@ -68,29 +68,43 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FD
     return true;
 }
 
-ES_LOCKED(tpu.lock) static bool join(void) {
+/* Says HELLO, unless that was said and is still to be answered, and hears what comes of it. */
+ES_LOCKED(tpu.lock) static enum es_greeted greet(const char *path) {
+    if (!es_channel_there(&tpu.channel) &&
+        !(es_channel_open(&tpu.channel, path) && es_greet_begin(&tpu.channel, ES_ACCELERATOR_EDGETPU)))
+        return ES_GREETED_NOT;
+    if (es_channel_readable(&tpu.channel, ES_ANSWER_MS))
+        return es_greet_end(&tpu.channel, "EdgeTPU", accept_welcome);
+    es_log("the manager does not answer");
+    return ES_GREETED_NOT;
+}
+
+ES_LOCKED(tpu.lock) static enum es_greeted join(void) {
     static char text[ES_CONFIG_BYTES_MAX];
     char path[SOCKET_PATH_BYTES];
+    enum es_greeted came;
     ssize_t bytes;
 
     if (tpu.joined)
-        return true;
+        return ES_GREETED_JOINED;
     if (!es_tpu_folder_socket(path, sizeof(path))) {
         es_alarm("%s is too long a path for a socket: %d bytes are the most", es_setting_tpu_folder(), SOCKET_PATH_BYTES);
-        return false;
+        return ES_GREETED_NOT;
     }
-    if (es_channel_open(&tpu.channel, path) && es_greet(&tpu.channel, ES_ACCELERATOR_EDGETPU, "EdgeTPU", accept_welcome)) {
-        tpu.joined = true;
+    came = greet(path);
+    if (came != ES_GREETED_NOT)
         tpu.unshared = false;
+    if (came == ES_GREETED_JOINED) {
+        tpu.joined = true;
         es_log("joined %s", path);
         if (tpu.outlives)
             (void)es_kernel_control(tpu.channel.fd, F_SETFD, 0);
-        return true;
+    } else if (came == ES_GREETED_NOT) {
+        es_channel_close(&tpu.channel);
+        bytes = es_tpu_folder_read(text, sizeof(text));
+        (void)es_config_parse(text, bytes > 0 ? (size_t)bytes : 0, &tpu.config);
     }
-    es_channel_close(&tpu.channel);
-    bytes = es_tpu_folder_read(text, sizeof(text));
-    (void)es_config_parse(text, bytes > 0 ? (size_t)bytes : 0, &tpu.config);
-    return false;
+    return came;
 }
 
 /* Whether this process has a slice, or has asked for one. */
@@ -136,14 +150,17 @@ ES_LOCKED(tpu.lock) static void wait_for_grant(void) {
 
     while (tpu.number == 0) {
         const uint64_t now_ns = es_now_ns();
+        enum es_greeted came;
         uint32_t word;
 
         look();
-        if (!join()) {
+        came = join();
+        if (came != ES_GREETED_JOINED) {
             static const uint32_t nobody;
 
-            away_since_ns = away_since_ns != 0 ? away_since_ns : now_ns;
-            if (tpu.config.failure_policy == ES_FAIL_OPEN &&
+            if (away_since_ns == 0 || came == ES_GREETED_WAITS)
+                away_since_ns = now_ns;
+            if (came == ES_GREETED_NOT && tpu.config.failure_policy == ES_FAIL_OPEN &&
                 (tpu.unshared || now_ns - away_since_ns >= tpu.config.grace_ms * ES_MS)) {
                 if (!tpu.unshared) {
                     es_log("no manager for %u ms: the EdgeTPU is opened unshared until it is back", tpu.config.grace_ms);

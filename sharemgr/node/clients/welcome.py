@@ -2,8 +2,12 @@
 
 import errno
 import socket
+import sys
+import termios
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from fcntl import ioctl
 from time import monotonic_ns
 from uuid import UUID
 
@@ -15,6 +19,12 @@ from sharemgr.node.sockets.loop import Loop
 
 BESIDE_VERSION = 2
 """From this version of the protocol on pages say what a client uses, and it can be let in beside others."""
+
+WAIT_VERSION = 3
+"""From this version on one that cannot be welcomed is told that it has to wait; without that it would run past its
+share after the grace time."""
+
+WAIT = wire.encode(wire.Wait())
 
 AGAIN_S = 0.1
 """After which one that could not be welcomed is tried to be again."""
@@ -74,7 +84,7 @@ class Welcome:
             pages = GatePages.create(terms.welcome.epoch, self._place)
         except OSError as error:
             text = f"pid {self._pid} waits: its pages cannot be made: {error.strerror}"
-            terms.offences.tell(Offence.NOT_WELCOMED, text, now_ns)
+            self._put_off(text, now_ns)
             self._loop.call_later(AGAIN_S, self._make_pages_late)
             return
         pages.name_devices([uuid_bytes(device_id) for device_id in terms.device_ids])
@@ -99,7 +109,7 @@ class Welcome:
                     f"pid {self._pid} waits: its pages cannot be passed to it, since processes of this user have "
                     "too many descriptors on their way; give the manager CAP_SYS_RESOURCE, or a user of its own"
                 )
-                terms.offences.tell(Offence.NOT_WELCOMED, text, now_ns)
+                self._put_off(text, now_ns)
                 self._loop.call_later(AGAIN_S, self._pass_late, pages)
                 return
             if self._ended is not None:
@@ -108,8 +118,21 @@ class Welcome:
         if self._welcomed is not None:
             self._welcomed(pages, now_ns)
 
+    def _put_off(self, text: str, now_ns: int) -> None:
+        """Says why it waits; and to it that it has to, where it has read what it was told before: one that does not
+        read fills no socket with that, and its WELCOME finds room."""
+        self._terms.offences.tell(Offence.NOT_WELCOMED, text, now_ns)
+        with suppress(OSError):
+            if self.speaks >= WAIT_VERSION and not _unread_bytes(self._connection):
+                self._connection.send(WAIT)
+
     def _pass_late(self, pages: GatePages) -> None:
         self._pass(pages, monotonic_ns())
+
+
+def _unread_bytes(connection: socket.socket) -> int:
+    """How much of what was sent over it has not been received, as the kernel counts that."""
+    return int.from_bytes(ioctl(connection, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 def uuid_bytes(device_id: str) -> bytes:

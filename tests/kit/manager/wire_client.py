@@ -39,10 +39,12 @@ class WireClient:
         self.welcomed()
 
     def welcomed(self) -> None:
-        """Waits for the answer to HELLO, and takes the pages that come with it. Raises ConnectionRefusedError where it
-        is another one."""
-        packet, fds, _, _ = socket.recv_fds(self.socket, wire.RECORD_BYTES_MAX, 3)
-        answer = wire.parse_answer(packet)
+        """Waits for the answer to HELLO, however often it is told to, and takes the pages that come with it. Raises
+        ConnectionRefusedError where it is another one."""
+        answer: wire.ManagerRecord = wire.Wait()
+        while isinstance(answer, wire.Wait):
+            packet, fds, _, _ = socket.recv_fds(self.socket, wire.RECORD_BYTES_MAX, 3)
+            answer = wire.parse_answer(packet)
         if not isinstance(answer, wire.Welcome):
             raise ConnectionRefusedError(str(answer))
         self.welcome = answer

@@ -1,12 +1,27 @@
 """What happens to the processes of a case, at their points or at a time, whoever is the manager by then."""
 
 import asyncio
+import errno
+import os
+import socket
 import time
 from collections.abc import Mapping, Sequence
 
 from edgeshare.contract.units import NS_PER_MS
 from tests.kit.virtual.cases.case import Fault
 from tests.kit.virtual.native import Vt
+
+
+def pass_nothing(until_s: float) -> None:
+    """Until then no descriptor can be passed, as where processes of one user have too many on their way."""
+    passes = socket.send_fds
+
+    def send_fds(connection: socket.socket, buffers: Sequence[bytes], fds: Sequence[int]) -> int:
+        if time.monotonic() < until_s:
+            raise OSError(errno.ETOOMANYREFS, os.strerror(errno.ETOOMANYREFS))
+        return passes(connection, buffers, fds)
+
+    socket.send_fds = send_fds  # type: ignore[assignment]
 
 
 class Faults:

@@ -25,7 +25,7 @@ from simgpu.machine import Machine
 from simgpu.readings import Interval
 from tests.kit.virtual.cases.case import Case
 from tests.kit.virtual.cases.paces import PACES, PYTHON_SCALE
-from tests.kit.virtual.faults import Faults
+from tests.kit.virtual.faults import Faults, pass_nothing
 from tests.kit.virtual.native import Attacking, Programs, Running, Vt
 from tests.kit.virtual.opener import Opener
 
@@ -65,6 +65,8 @@ class VirtualNode:
         self.machine = Machine(root / "machine")
         self._dead: list[tuple[Loop, Node | Opener]] = []
         self._faults = Faults(case.faults, self._vt)
+        if case.unpassed_ms:
+            pass_nothing(time.monotonic() + case.unpassed_ms / 1000)
         self._clients_dir = root / "run" / "clients"
         self._clients_dir.mkdir(parents=True)
         self._store = Store(root)

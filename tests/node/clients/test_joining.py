@@ -16,8 +16,8 @@ def test_a_connection_that_begins_with_anything_but_hello_is_closed(testbed: Tes
 @pytest.mark.parametrize(
     ("hello", "reason"),
     [
-        (wire.Hello(3, 9, wire.Accelerator.GPU), wire.Refusal.VERSION),
-        (wire.Hello(3, 3, wire.Accelerator.GPU), wire.Refusal.VERSION),
+        (wire.Hello(4, 9, wire.Accelerator.GPU), wire.Refusal.VERSION),
+        (wire.Hello(4, 4, wire.Accelerator.GPU), wire.Refusal.VERSION),
         (wire.Hello(1, 1, wire.Accelerator.EDGETPU), wire.Refusal.ACCELERATOR),
     ],
 )
@@ -32,7 +32,7 @@ def test_one_that_does_not_fit_is_told_why(
     assert client.ended()
 
 
-@pytest.mark.parametrize(("spoken", "version"), [((1, 1), 1), ((1, 2), 2), ((2, 2), 2), ((2, 9), 2)])
+@pytest.mark.parametrize(("spoken", "version"), [((1, 1), 1), ((1, 2), 2), ((2, 2), 2), ((2, 9), 3)])
 def test_one_is_welcomed_with_the_highest_version_that_both_speak(
     testbed: Testbed, two: tuple[str, str], spoken: tuple[int, int], version: int
 ) -> None:

@@ -221,6 +221,8 @@ class Case(Parsed):
     delays_most: Annotated[int, Field(ge=0)] = 1 << 40
     lost_wake: Annotated[int, Field(ge=0)] = 0
     faults: tuple[Fault, ...] = ()
+    unpassed_ms: Annotated[int, Field(ge=0, le=600_000)] = 0
+    """For so long from the start on the kernel lets the manager pass nobody its pages."""
     openings: tuple[Opening, ...] = ()
     """Where there are any, nobody decides: in the manager's place is one that does this (opener.py)."""
 

@@ -5,6 +5,7 @@
 
 #include "core/shared/allowance.h"
 #include "core/shared/used.h"
+#include "core/tools/absence.h"
 #include "core/tools/blocks.h"
 #include "core/tools/lock.h"
 
@@ -157,9 +158,25 @@ static void an_allowance_is_neither_lost_nor_doubled(void) {
     CHECK(es_allowance_standing(&hints, 0) == 0 && es_allowance_standing(&hints, 2) == 0);
 }
 
+static void an_absence_begins_anew_when_the_manager_says_that_one_waits(void) {
+    const uint64_t ms = 1000000, begin_ns = 5000 * ms, grace_ns = 3000 * ms, heard_ns = begin_ns + 2500 * ms;
+    struct es_absence absence = {0};
+
+    es_absence_begin(&absence, begin_ns, grace_ns);
+    CHECK(!es_absence_over(&absence, begin_ns + grace_ns - 1, grace_ns) &&
+          es_absence_over(&absence, begin_ns + grace_ns, grace_ns));
+    es_absence_put_off(&absence, heard_ns);
+    CHECK(!es_absence_over(&absence, heard_ns + grace_ns - 1, grace_ns) &&
+          es_absence_over(&absence, heard_ns + grace_ns, grace_ns));
+    /* One that waits for no manager waits for one that it has heard, until it is heard no more. */
+    CHECK(!es_absence_over(&absence, heard_ns + ES_HEARD_MS_LEAST * ms - 1, 0));
+    CHECK(es_absence_over(&absence, heard_ns + ES_HEARD_MS_LEAST * ms, 0));
+}
+
 void test_shared(void) {
     blocks_are_found_again();
     a_lock_excludes();
     an_allowance_is_neither_lost_nor_doubled();
     a_spell_is_never_counted_twice();
+    an_absence_begins_anew_when_the_manager_says_that_one_waits();
 }
