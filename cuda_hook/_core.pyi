@@ -31,6 +31,7 @@ class _Lib:
     ES_SENDER_MANAGER: int
     ES_HELLO: int
     ES_WELCOME: int
+    ES_WAIT: int
     ES_REFUSED: int
     ES_REQUEST: int
     ES_RELEASE: int
