@@ -23,7 +23,7 @@ void es_absence_joined(struct es_absence *absence, uint64_t now_ns) { absence->j
 void es_absence_put_off(struct es_absence *absence, uint64_t now_ns) { absence->since_ns = absence->heard_ns = now_ns; }
 
 int es_absence_over(const struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns) {
-    if (absence->heard_ns != 0 && now_ns - absence->heard_ns < ES_HEARD_MS_LEAST * NS_PER_MS)
+    if (absence->heard_ns != 0 && now_ns - absence->heard_ns < (uint64_t)ES_HEARD_MS_LEAST * ES_MS)
         return 0;
     return now_ns - absence->since_ns >= grace_ns;
 }
