@@ -19,8 +19,8 @@ enum {
     ES_COSTS_APART = 16,     /* … and of all functions one in so many batches: each such one ends what others share */
     ES_COSTS_GUESSES = 8,    /* batches amid others, after which an unknown function is not waited for to be seen alone */
     ES_COSTS_SHORT_NS = 50 * 1000, /* what takes less may be over before its end is marked */
-    /* The longest that is timed exactly: of longer ones a host's gaps are no part to speak of. */
-    ES_COSTS_EXACT_MOST_NS = 10 * 1000 * 1000,
+    /* The longest that is timed exactly: of longer ones a host is seldom the slower. */
+    ES_COSTS_EXACT_MOST_NS = 500 * 1000,
     ES_COSTS_EXACT = 2,   /* a function is timed so often at first, and once each time it is due; … */
     ES_COSTS_TRIES = 8,   /* … where others run in between as a rule, after so many tries no more at first */
     ES_COSTS_ASKS = 64,   /* launches of a short function that ask at first whether they can be timed exactly */
