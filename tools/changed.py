@@ -58,6 +58,7 @@ RUNS = {
         *(COMMAND, f"{COMMAND}.deviceplugin", f"{COMMAND}.labeller", f"{COMMAND}.sharemgr"),
         *("deviceplugin", "labeller", *SHOWN),
     ),
+    "tests/deploy/uninstall": ("simgpu",),
     "tests/hook": (*MANAGER, f"{COMMAND}.run"),
     "tests/kubelet": (*DAEMONS, f"{COMMAND}.run"),
     "tests/labeller": (COMMAND, f"{COMMAND}.labeller", "labeller"),

@@ -105,8 +105,7 @@ class Gates:
         # Of the last whole look; of the last in which one of several left gaps.
         self._look_ns = self._shared_ns = now_ns
         self._alone: Gate | None = None  # of the latency class, and nobody else is let in
-        # One that was called back has not drained, and has the device meanwhile; somebody is protected.
-        self._drains = self._protects = False
+        self._drains = self._protects = False  # one called back has not drained, and has the device; one is protected
         self._room = False  # Σ d is so small that all have room
         self._busy_ns = 0  # since the last whole look
         self.longest_ns = 0  # the most that one was charged at once lately, less a part of the time since
