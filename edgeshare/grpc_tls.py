@@ -8,36 +8,20 @@ from grpc.aio import Server
 
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import Unavailable
-from edgeshare.rpc import Context
+from edgeshare.rpc import STRANGERS, Context
 from edgeshare.tls_files import Held, Pems, TlsFiles
 
-CONNECTIONS_MAX = 64
-"""At a time, at one address; those in the handshake count."""
-HANDSHAKE_MS = 3_000
-"""A handshake is two ways there and back and some milliseconds."""
-IDLE_MS = 60_000
-"""A connection without a call ends after so long."""
 AGE_MS = 3_600_000
 """Who has a certificate that is let in no more keeps no connection longer."""
-METADATA_BYTES = 32 << 10
-"""A token of a service account has 1 KiB, and one of a person with many groups ten times as much."""
-REQUEST_BYTES = 4 << 10
-"""All that can be asked for is a few names."""
 
 SERVER_OPTIONS = (
-    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
-    ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
-    ("grpc.max_connection_idle_ms", IDLE_MS),
+    *STRANGERS,
     ("grpc.max_connection_age_ms", AGE_MS),
     ("grpc.max_connection_age_grace_ms", AGE_MS),
-    ("grpc.max_concurrent_streams", CONNECTIONS_MAX),
-    ("grpc.max_metadata_size", METADATA_BYTES),
-    ("grpc.absolute_max_metadata_size", METADATA_BYTES),
-    ("grpc.max_receive_message_length", REQUEST_BYTES),
     # Two that listen at one port would each be given some of the calls, and neither be told.
     ("grpc.so_reuseport", 0),
 )
-"""Of a server that anybody may reach (grpc, channel_arg_names.h)."""
+"""Of a server that anybody may reach over TCP."""
 
 
 def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:

@@ -1,4 +1,4 @@
-"""How errors cross gRPC, in both directions."""
+"""How errors cross gRPC, in both directions; and what a server that anybody may reach lets a stranger cost."""
 
 import os
 import socket
@@ -27,6 +27,28 @@ Context = ServicerContext[Any, Any]
 OWN_POOL = [("grpc.use_local_subchannel_pool", 1)]
 """For a channel made for one call: a connection that it shared with the one before would sit out gRPC's back-off when
 who answers there has started anew."""
+
+CONNECTIONS_MAX = 64
+"""At a time, at one address or socket; those in the handshake count."""
+HANDSHAKE_MS = 3_000
+"""A handshake is two ways there and back and some milliseconds."""
+IDLE_MS = 60_000
+"""A connection without a call ends after so long."""
+METADATA_BYTES = 32 << 10
+"""A token of a service account has 1 KiB, and one of a person with many groups ten times as much."""
+REQUEST_BYTES = 4 << 10
+"""All that can be asked for is a few names."""
+
+STRANGERS = (
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
+    ("grpc.max_connection_idle_ms", IDLE_MS),
+    ("grpc.max_concurrent_streams", CONNECTIONS_MAX),
+    ("grpc.max_metadata_size", METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", METADATA_BYTES),
+    ("grpc.max_receive_message_length", REQUEST_BYTES),
+)
+"""The options of a server that anybody may reach (grpc, channel_arg_names.h)."""
 
 CODES: dict[type[EdgeshareError], grpc.StatusCode] = {
     InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,

@@ -1,8 +1,12 @@
 """The manager's two gRPC services, each on a socket of its own. Translates calls; decides nothing."""
 
 import asyncio
+import logging
 import os
+import socket
+import stat
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import grpc
@@ -13,12 +17,15 @@ from grpc_reflection.v1alpha import reflection
 
 from edgeshare.contract.errors import InvalidRequest, NotFound, Unavailable
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
-from edgeshare.rpc import Context, errors_told
+from edgeshare.rpc import STRANGERS, Context, errors_told
 from edgeshare.v1 import allocations_pb2 as allocations
 from edgeshare.v1 import status_pb2 as status
 from edgeshare.v1.allocations_pb2_grpc import AllocationsServicer, add_AllocationsServicer_to_server
 from edgeshare.v1.status_pb2_grpc import ShareStatusServicer, add_ShareStatusServicer_to_server
 from sharemgr.node.node import Node
+from sharemgr.node.sockets.closer import refuses_descriptors
+
+logger = logging.getLogger(__name__)
 
 WATCH_INTERVAL_NS = NS_PER_S
 WATCH_INTERVAL_NS_MIN = 100 * NS_PER_MS
@@ -27,6 +34,10 @@ TURNS_INTERVAL_S = 0.1
 
 STATUS_CALLS_MAX = 64
 """Calls at a time on the status socket, which anybody on the node may reach; more are refused."""
+
+
+MODE_ALL, MODE_OWN = 0o666, 0o600
+"""Of a socket that anybody may connect to; that root and the manager's own user may."""
 
 
 class StatusService(ShareStatusServicer):
@@ -118,10 +129,10 @@ class AllocationsService(AllocationsServicer):
 
 
 async def serve_status(path: Path, node: Node) -> Server:
-    """Starts ShareStatus on a socket that anybody may connect to."""
-    server = grpc.aio.server(maximum_concurrent_rpcs=STATUS_CALLS_MAX)
+    """Starts ShareStatus on a socket that anybody may connect to, where the kernel lets that do no harm."""
+    server = grpc.aio.server(maximum_concurrent_rpcs=STATUS_CALLS_MAX, options=STRANGERS)
     add_ShareStatusServicer_to_server(StatusService(node), server)
-    await _start(server, path, 0o666, status.DESCRIPTOR.services_by_name["ShareStatus"].full_name)
+    await _start(server, path, MODE_ALL, status.DESCRIPTOR.services_by_name["ShareStatus"].full_name)
     return server
 
 
@@ -129,7 +140,7 @@ async def serve_allocations(path: Path, node: Node) -> Server:
     """Starts Allocations on a socket that root and the manager's own user may connect to."""
     server = grpc.aio.server()
     add_AllocationsServicer_to_server(AllocationsService(node), server)
-    await _start(server, path, 0o600, allocations.DESCRIPTOR.services_by_name["Allocations"].full_name)
+    await _start(server, path, MODE_OWN, allocations.DESCRIPTOR.services_by_name["Allocations"].full_name)
     return server
 
 
@@ -140,12 +151,46 @@ async def _start(server: Server, path: Path, mode: int, service: str) -> None:
         await checks.set(name, health_pb2.HealthCheckResponse.SERVING)
     names = (service, reflection.SERVICE_NAME, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name)
     reflection.enable_server_reflection(names, server)
-    # The socket is made with its mode: between making it and changing it, nobody may slip in.
-    before = os.umask(0o777 & ~mode)
+    _listen(server, path, mode)
+    await server.start()
+
+
+def _listen(server: Server, path: Path, mode: int) -> None:
+    """gRPC drops descriptors that are passed along in the few threads that serve all connections of all servers of the
+    process (grpcio 1.85 adds one a second where all are held). A dozen that are slow to close (closer.py) have nobody
+    answered for as long, and one in a connection that is sent away, as there are too many, has nobody let in for as
+    long as its sender likes. It has no option for that; the kernel has one, of the socket that gRPC made."""
+    # Nobody else may connect before that does no harm.
+    before = os.umask(0o777 & ~MODE_OWN)
     try:
         server.add_insecure_port(f"unix:{path}")
-    except RuntimeError as error:
+        with _listener_at(path) as listener:
+            harmless = refuses_descriptors(listener)
+        if harmless:
+            path.chmod(mode)
+        elif mode != MODE_OWN:
+            logger.warning(
+                "%s: root and this manager's user alone may connect: a kernel before Linux 6.16 lets whoever may "
+                "pass descriptors along, and by some that are slow to close hold up all calls",
+                path,
+            )
+    except (RuntimeError, OSError) as error:
         raise Unavailable(f"{path} cannot be made: {error}") from error
     finally:
         os.umask(before)
-    await server.start()
+
+
+def _listener_at(path: Path) -> socket.socket:
+    """Another descriptor of the socket of this process that listens at a path; to be closed. Raises OSError."""
+    for path_of_fd in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            # One that another thread has closed since it was listed, or that cannot be had twice, is none of ours.
+            duplicate = os.dup(int(path_of_fd.name))
+            if not stat.S_ISSOCK(os.fstat(duplicate).st_mode):
+                os.close(duplicate)
+                continue
+            found = socket.socket(fileno=duplicate)
+            if found.getsockname() == str(path) and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                return found
+            found.close()
+    raise FileNotFoundError(f"nothing in this process listens at {path}")

@@ -35,6 +35,18 @@ FULL = 64
 """So many wait to be closed that no more are taken in: as many as clients of an allocation that end at once."""
 
 
+def refuses_descriptors(listener: socket.socket) -> bool:
+    """Has the kernel refuse descriptors to whoever passes any into a connection of this listener that is made from now
+    on; False where it knows no such option. Raises OSError."""
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 0)
+    except OSError as error:
+        if error.errno != errno.ENOPROTOOPT:
+            raise
+        return False
+    return True
+
+
 class Closer:
     """Closes what one allocation's clients pass."""
 
@@ -45,11 +57,7 @@ class Closer:
         self._waiting: deque[int] = deque()
         self._lock = threading.Lock()
         self._closes = False  # a thread does
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 0)
-        except OSError as error:
-            if error.errno != errno.ENOPROTOOPT:
-                raise
+        if not refuses_descriptors(listener):
             self.room_bytes = socket.CMSG_SPACE(PASSED_MAX * array.array("i").itemsize)
 
     @property

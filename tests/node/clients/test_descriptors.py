@@ -6,8 +6,6 @@ import resource
 import select
 import signal
 import socket
-import struct
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -20,19 +18,10 @@ from cuda_hook import wire
 from edgeshare.contract.errors import Unavailable
 from edgeshare.v1.allocations_pb2 import Allocation
 from sharemgr.node.sockets.closer import FULL, PASSED_MAX
+from tests.kit.manager.passing import OLDER_KERNEL, lingering, passes
 from tests.kit.manager.testbed import EDGESHARE, Manager, Testbed, share
 from tests.kit.manager.wire_client import WireClient
 from tests.kit.processes.waiting import PATIENCE_S
-
-LINGERS_S = 3600
-"""So long somebody waits who drops the last reference to what is passed in."""
-
-OLDER_KERNEL = (
-    sys.executable,
-    "-c",
-    "from sharemgr.node.sockets import closer; closer.SO_PASSRIGHTS = 9999; from edgeshare.cli import main; main()",
-)
-"""One that does not know the option by which descriptors are refused: of socket(7) 9999 is none."""
 
 OPEN_MAX = 256
 FEW_RIGHTS = ("prlimit", f"--nofile={OPEN_MAX}", EDGESHARE)
@@ -95,35 +84,6 @@ def told_to_wait(client: WireClient) -> int:
         assert client.answer() == wire.Wait()
         count += 1
     return count
-
-
-@contextmanager
-def lingering() -> Iterator[socket.socket]:
-    """A connection with something in it that nobody takes, for as long as this is entered: who closes it waits."""
-    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
-        sender = stack.enter_context(socket.create_connection(server.getsockname()))
-        receiver, _ = server.accept()
-        stack.enter_context(receiver)
-        sender.setblocking(False)
-        with suppress(BlockingIOError):
-            while True:
-                sender.send(bytes(1 << 16))
-        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, LINGERS_S))
-        yield sender
-        # Where nobody else has it, it would be us who wait.
-        if sender.fileno() >= 0:
-            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
-
-
-def passes(connection: socket.socket, packet: bytes, *files: socket.socket) -> bool:
-    """Passes them along, and has none of them any more; False where the kernel refuses it."""
-    try:
-        socket.send_fds(connection, [packet], [file.fileno() for file in files])
-    except PermissionError:
-        return False
-    for file in files:
-        file.close()
-    return True
 
 
 def along_with_a_record(testbed: Testbed, client: WireClient, first: socket.socket, _: socket.socket) -> bool:
