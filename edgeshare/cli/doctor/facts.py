@@ -5,6 +5,9 @@ from enum import StrEnum
 
 from edgeshare.contract.devices import Device
 
+TAKES_VARIABLES = "accept-nvidia-visible-devices-envvar-when-unprivileged"
+"""The key of NVIDIA's toolkit for that (its config.toml); true where it is not said."""
+
 
 class Socket(StrEnum):
     """What somebody finds who connects to a socket."""
@@ -54,7 +57,8 @@ class Toolkit:
     path: str
     error: str = ""
     takes_variables: bool = True
-    """Whether a container without privileges gets the GPUs that its NVIDIA_VISIBLE_DEVICES names."""
+    """Whether a container without privileges gets the GPUs that its NVIDIA_VISIBLE_DEVICES names; where not, NVIDIA's
+    runtime refuses to make one whose variable names any (NVIDIA/k8s-device-plugin, issue 203)."""
 
 
 @dataclass(frozen=True)

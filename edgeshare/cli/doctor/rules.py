@@ -5,7 +5,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Runtime, Socket, Toolkit
+from edgeshare.cli.doctor.facts import (
+    TAKES_VARIABLES,
+    Board,
+    Devices,
+    Hook,
+    Kubelet,
+    Node,
+    Runtime,
+    Socket,
+    Toolkit,
+)
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import KUBELET_DIR, PLUGINS_DIR
 
@@ -15,8 +25,11 @@ GLIBC_LEAST = (2, 17)
 NVIDIA = "nvidia"
 """The handler that NVIDIA's toolkit is configured as (``nvidia-ctk runtime configure``)."""
 
-BY_CDI = "CDI ('--set devicePlugin.config.injection.devices=cdi' of the chart)"
-"""The other way for a container to get its GPUs."""
+BY_CDI = (
+    "CDI ('--set devicePlugin.config.injection.devices=cdi "
+    "--set devicePlugin.config.injection.cdi_gpu_kind=nvidia.com/gpu' of the chart)"
+)
+"""The one way of the plugin's to hand out GPUs that names none of them in NVIDIA_VISIBLE_DEVICES."""
 
 
 class State(StrEnum):
@@ -145,14 +158,17 @@ def _toolkit(toolkit: Toolkit | None) -> Iterator[Finding]:
         yield Finding("toolkit", State.WRONG, f"{toolkit.path}: {toolkit.error}")
     elif toolkit.takes_variables:
         yield Finding(
-            "toolkit", State.FINE, f"{toolkit.path}: containers get the GPUs that NVIDIA_VISIBLE_DEVICES names"
+            "toolkit",
+            State.NOTE,
+            f"{toolkit.path}: any container gets the GPUs that its NVIDIA_VISIBLE_DEVICES names, whoever set it",
+            f"with {BY_CDI}, set {TAKES_VARIABLES} = false; every other way to hand out GPUs needs it so",
         )
     else:
         yield Finding(
             "toolkit",
-            State.WRONG,
-            f"{toolkit.path}: containers without privileges get no GPU by NVIDIA_VISIBLE_DEVICES",
-            f"set accept-nvidia-visible-devices-envvar-when-unprivileged = true, or use {BY_CDI}",
+            State.NOTE,
+            f"{toolkit.path}: no container without privileges is made that has GPUs in NVIDIA_VISIBLE_DEVICES",
+            f"install the chart with {BY_CDI}; every other way to hand out GPUs needs {TAKES_VARIABLES} = true",
         )
 
 

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from edgeshare.cli.doctor.facts import Runtime, Toolkit
+from edgeshare.cli.doctor.facts import TAKES_VARIABLES, Runtime, Toolkit
 from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.tree import Tree
 
@@ -20,7 +20,6 @@ where nothing is said of it (containerd, docs/cri/config.md)."""
 
 CRIO, CRIO_MORE = "/etc/crio/crio.conf", "/etc/crio/crio.conf.d/*"
 TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
-TAKES_VARIABLES = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 
 
 def read_runtimes(tree: Tree) -> Iterator[Runtime]:

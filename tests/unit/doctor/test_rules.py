@@ -6,7 +6,17 @@ from dataclasses import replace
 import pytest
 
 from deviceplugin.config import Config
-from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Runtime, Socket, Toolkit
+from edgeshare.cli.doctor.facts import (
+    TAKES_VARIABLES,
+    Board,
+    Devices,
+    Hook,
+    Kubelet,
+    Node,
+    Runtime,
+    Socket,
+    Toolkit,
+)
 from edgeshare.cli.doctor.rules import State, findings
 from edgeshare.contract.devices import Accelerator, Device
 
@@ -20,7 +30,7 @@ WELL = Node(
     devices=Devices((GPU,), (), ()),
     kubelet=Kubelet(tuple((path, Socket.SERVED) for path in SOCKETS)),
     runtimes=(CONTAINERD,),
-    toolkit=Toolkit("/etc/nvidia-container-runtime/config.toml"),
+    toolkit=None,
     hook=HOOK,
     manager=Socket.SERVED,
     board=Board(swap_kib=0, memory_cgroup=True),
@@ -71,12 +81,12 @@ def test_of_a_kubelet_with_other_folders_it_is_said_which_values_of_the_chart_na
     ],
 )
 def test_the_other_way_for_a_container_to_get_its_gpus_is_named_as_the_chart_takes_it(node: Node) -> None:
-    (mend,) = (each.mend for each in findings(node) if each.mend)
-    ((path, value),) = re.findall(r"--set devicePlugin\.config\.([\w.]+)=(\w+)", mend)
-    config: object = value
-    for key in reversed(path.split(".")):
-        config = {key: config}
-    assert Config.model_validate(config).injection.devices == value == "cdi"
+    mends = [each.mend for each in findings(node) if "CDI" in each.mend]
+    assert mends
+    for mend in mends:
+        settings = dict(re.findall(r"--set devicePlugin\.config\.injection\.(\w+)=([\w./]+)", mend))
+        assert settings == {"devices": "cdi", "cdi_gpu_kind": "nvidia.com/gpu"}
+        assert Config.model_validate({"injection": settings}).injection.devices == "cdi"
 
 
 def test_of_a_node_where_all_is_well_nothing_else_is_said() -> None:
@@ -99,10 +109,6 @@ def test_of_a_node_where_all_is_well_nothing_else_is_said() -> None:
         (with_sockets(Socket.SERVED, Socket.FORBIDDEN), "kubelet", f"{SOCKETS[1]} lets us not in", "run it as root"),
         (with_runtime(handlers=("runc",), default="runc"), "runtime", "no handler nvidia", "nvidia-ctk runtime"),
         (with_runtime(error="it is no TOML"), "runtime", "config.toml: it is no TOML", ""),
-        (
-            replace(WELL, toolkit=Toolkit("/t", takes_variables=False)),
-            *("toolkit", "without privileges get no GPU", "envvar-when-unprivileged = true"),
-        ),
         (replace(WELL, toolkit=Toolkit("/t", error="it is no TOML")), "toolkit", "/t: it is no TOML", ""),
         (with_hook(error="it is not there: build it"), "hook", "it is not there: build it", ""),
         (with_hook(c_library=("glibc", "2.16")), "hook", "glibc 2.16, older than 2.17", "images with glibc 2.17"),
@@ -145,6 +151,26 @@ def test_what_may_be_meant_so_is_a_note(node: Node, subject: str, text: str) -> 
     found = one(node, State.NOTE)
     assert found[0] == subject
     assert text in found[1]
+    assert State.WRONG not in states(node)
+
+
+@pytest.mark.parametrize(
+    ("takes_variables", "text", "mend"),
+    [
+        (True, "any container gets the GPUs that its NVIDIA_VISIBLE_DEVICES names", f"set {TAKES_VARIABLES} = false"),
+        (False, "no container without privileges is made", f"needs {TAKES_VARIABLES} = true"),
+    ],
+)
+def test_nvidias_toolkit_suits_one_way_to_hand_out_gpus_or_all_the_others(
+    takes_variables: bool, text: str, mend: str
+) -> None:
+    """Which one is set, a node's files do not say: neither is wrong."""
+    node = replace(WELL, toolkit=Toolkit("/t", takes_variables=takes_variables))
+    found = one(node, State.NOTE)
+    assert found[0] == "toolkit"
+    assert text in found[1]
+    assert mend in found[2]
+    assert "devicePlugin.config.injection.devices=cdi" in found[2]
     assert State.WRONG not in states(node)
 
 
