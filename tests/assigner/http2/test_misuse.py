@@ -7,7 +7,9 @@ import struct
 import pytest
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
+from hpack import Encoder
 from hyperframe.frame import (
+    ContinuationFrame,
     GoAwayFrame,
     HeadersFrame,
     PingFrame,
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 from sharemgr.cluster.server import http2, serving
 from sharemgr.cluster.server.frames import SPARE_MAX
+from sharemgr.cluster.server.h2_server import HEADERS_BYTES_MAX
 from tests.kit.assigner.http2_client import PREFACE, SAFETY_S, Running, Verbs, headers_frame, request
 
 PINGS = PingFrame(opaque_data=bytes(8)).serialize() * 4096
@@ -27,6 +30,19 @@ ANSWER_BYTES = 100_000
 ANSWERS_BYTES_MAX = 32 * 1024 * 1024
 TOO_MANY = b"".join(headers_frame(number) for number in range(1, 2 * http2.STREAMS_MAX + 3, 2))
 HEADERS = headers_frame(1, "END_STREAM")
+HEADER = b"\x40\x01a\x7f\xa1\x1e" + b"b" * 4000
+"""A field of 4,000 bytes that the other side is to remember (RFC 7541, 5.1 and 6.2.1)."""
+AGAIN = b"\xbe"
+"""The field that was remembered last (RFC 7541, 6.1)."""
+HEADER_BYTES_MAX = 1 << 20
+FITTING_TIMES = HEADERS_BYTES_MAX // (4000 + 1 + 32)
+"""So often it may be there: each counts its name, its value and 32 bytes (RFC 9113, 6.5.2)."""
+
+
+def bomb(number: int, times: int) -> bytes:
+    """A request with that field so often."""
+    head = Encoder().encode(request("/bind"))
+    return HeadersFrame(number, head + HEADER + AGAIN * (times - 1), flags=["END_HEADERS", "END_STREAM"]).serialize()
 
 
 @pytest.mark.parametrize(
@@ -114,6 +130,36 @@ async def test_who_sends_too_many_frames_that_ask_for_nothing_is_told_so_and_end
         assert bad.error_codes == [ErrorCodes.ENHANCE_YOUR_CALM]
         assert await client.ask("/filter") == (200, "1")
     assert caplog.messages == ["a connection of 127.0.0.1 is ended: it has sent too many frames that ask for nothing"]
+
+
+@pytest.mark.parametrize("part", [b"", HEADER], ids=["empty", "full"])
+async def test_a_header_without_end_is_ended_before_it_is_a_mebibyte(
+    running: Running, caplog: pytest.LogCaptureFixture, part: bytes
+) -> None:
+    async with running.client() as client, running.connection() as bad:
+        bad.writer.write(PREFACE + HeadersFrame(1, part).serialize())
+        bad.writer.write(ContinuationFrame(1, part).serialize() * (HEADER_BYTES_MAX // len(HEADER)))
+        await bad.until_end()
+        assert bad.error_codes == [ErrorCodes.PROTOCOL_ERROR]
+        assert await client.ask("/filter") == (200, "1")
+    (said,) = caplog.messages
+    assert said.startswith("a connection of 127.0.0.1 is ended: what came over it is no HTTP/2: ")
+
+
+@pytest.mark.parametrize("times", [FITTING_TIMES + 1, 12_000])
+async def test_a_header_that_unpacks_to_more_than_may_be_ends_its_connection(
+    running: Running, verbs: Verbs, caplog: pytest.LogCaptureFixture, times: int
+) -> None:
+    """A field that is said once, and then named again and again by a byte each."""
+    async with running.client() as client, running.connection() as bad:
+        bad.writer.write(PREFACE + bomb(1, FITTING_TIMES))
+        await asyncio.wait_for(verbs.asked.wait(), SAFETY_S)
+        bad.writer.write(bomb(3, times))
+        await bad.until_end()
+        assert bad.error_codes == [ErrorCodes.ENHANCE_YOUR_CALM]
+        assert await client.ask("/filter") == (200, "1")
+    (said,) = caplog.messages
+    assert said.startswith("a connection of 127.0.0.1 is ended: what came over it is no HTTP/2: ")
 
 
 async def test_who_gives_up_all_that_it_asks_is_ended(running: Running, verbs: Verbs) -> None:

@@ -35,7 +35,7 @@ class Verbs:
 
     def __init__(self) -> None:
         self.by_name = {"filter": self.echo, "prioritize": self.measure, "bind": self.wait}
-        self.go_on, self.done = asyncio.Event(), asyncio.Event()
+        self.asked, self.go_on, self.done = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.waiting, self.calls = 0, 0
 
     async def echo(self, body: bytes) -> object:
@@ -48,6 +48,7 @@ class Verbs:
 
     async def wait(self, body: bytes) -> object:
         self.waiting += 1
+        self.asked.set()
         await self.go_on.wait()
         self.done.set()
         return body.decode()
