@@ -149,6 +149,12 @@ def test_it_comes_after_the_parts_rights_and_is_in_no_manifest(render: Render, m
     assert REMOVAL not in manifest.read_text()
 
 
+def test_its_job_ends_whether_somebody_waits_for_it_or_not(render: Render) -> None:
+    """An image that cannot be had would keep it, and its account, for ever."""
+    (job,) = (each for each in render() if each["kind"] == "Job" and each["metadata"]["name"] == REMOVAL)
+    assert job["spec"]["activeDeadlineSeconds"] == 3600
+
+
 @pytest.mark.parametrize(("value", "more"), [("crds.keep=true", []), ("crds.keep=false", ["--crds"])])
 def test_its_commands_are_the_parts_own(render: Render, value: str, more: list[str]) -> None:
     (job,) = (each for each in render(value) if each["kind"] == "Job" and each["metadata"]["name"] == REMOVAL)
