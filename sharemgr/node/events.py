@@ -43,12 +43,13 @@ class Events:
         self._cluster = cluster
         self._kube: Kube | None = None
         self._limits = {reason: LogLimit(EVENTS_BURST) for reason in Reason}
+        self._unwritten = {reason: LogLimit() for reason in Reason}
         self._writing: set[asyncio.Task[None]] = set()
 
     def warn(self, owner: Owner, reason: Reason, message: str) -> None:
-        """A warning about the owner's pod, unless there were too many of that reason; one that cannot be written is
-        said in the log. Of a pod at least the uid is known, as the kubelet has it; who is no pod gets none. ``message``
-        says what is wrong, where, and what to do."""
+        """A warning about the owner's pod, unless there were too many of that reason; those that cannot be written are
+        said in the log, of each reason now and then. Of a pod at least the uid is known, as the kubelet has it; who is
+        no pod gets none. ``message`` says what is wrong, where, and what to do."""
         if self._cluster is None or not owner.pod_uid or self._limits[reason].ending(self._now_ns()) is None:
             return
         task = asyncio.create_task(asyncio.to_thread(self._write, self._cluster, owner, reason, message), name=reason)
@@ -64,7 +65,9 @@ class Events:
     def _written(self, task: asyncio.Task[None]) -> None:
         self._writing.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.warning("no event %s: %s", task.get_name(), error)
+            reason = Reason(task.get_name())
+            if (more := self._unwritten[reason].ending(self._now_ns())) is not None:
+                logger.warning("no event %s: %s%s", reason, error, more)
 
     def _write(self, cluster: Callable[[], Kube], owner: Owner, reason: Reason, message: str) -> None:
         """Runs in a thread. Raises Unavailable where the API server cannot be asked."""

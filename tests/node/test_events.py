@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.kube import Kube
 from edgeshare.log_limit import SAID_EVERY_NS
 from edgeshare.v1 import allocations_pb2 as messages
@@ -172,3 +173,27 @@ async def test_who_is_in_no_pod_gets_no_event(tmp_path: Path, caplog: pytest.Log
     await written()
     assert not caplog.messages
     await events.close()
+
+
+async def test_events_that_cannot_be_written_are_a_line_of_each_reason_now_and_then(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def cluster() -> Kube:
+        raise Unavailable("the API server is away")
+
+    now_ns = 0
+    events = Events("n1", cluster, lambda: now_ns)
+    owner = Owner(namespace="team", pod="train", pod_uid="1")
+    for _ in range(5):
+        events.warn(owner, Reason.UNMANAGED_PROCESS, "a process")
+    events.warn(owner, Reason.CONTEXT_REFUSED, "a context")
+    await written()
+    now_ns = SAID_EVERY_NS
+    events.warn(owner, Reason.UNMANAGED_PROCESS, "a process")
+    await written()
+    await events.close()
+    assert sorted(caplog.messages) == [
+        "no event GPUContextRefused: the API server is away",
+        "no event UnmanagedGPUProcess: the API server is away",
+        "no event UnmanagedGPUProcess: the API server is away (4 more since the last such line)",
+    ]

@@ -9,7 +9,7 @@ import pytest
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation, Owner
-from sharemgr.node.machine.store import BYTES_MAX, Store
+from sharemgr.node.machine.store import BYTES_MAX, DAMAGED_KEPT, Store
 
 ALLOCATIONS = [
     Allocation(
@@ -71,6 +71,23 @@ def test_a_damaged_file_is_set_aside_and_said(tmp_path: Path, text: bytes, caplo
         assert aside.read_bytes() == text
         assert str(aside) in caplog.text
         assert not store.path.exists()
+
+
+def test_of_damaged_files_the_newest_are_kept_and_which_went_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(tmp_path)
+    (tmp_path / "allocations.json.damaged-not-ours").touch()
+    for number in range(1, 13):
+        caplog.clear()
+        store.path.write_text(f"damage {number}")
+        assert store.load() is None
+        said = "removed, as the newest 3 are kept: " in caplog.text
+        assert said == (number > DAMAGED_KEPT)
+        assert (f"kept: allocations.json.damaged-{number - DAMAGED_KEPT}\n" in caplog.text) == said
+    kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    newest = {f"allocations.json.damaged-{number}": f"damage {number}" for number in (10, 11, 12)}
+    assert kept == {**newest, "allocations.json.damaged-not-ours": ""}
 
 
 def test_what_another_version_wrote_of_an_allocation_stays_as_long_as_that(tmp_path: Path) -> None:

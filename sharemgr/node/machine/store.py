@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ BYTES_MAX = 16 * MIB
 read it would take as much memory as somebody likes."""
 
 
+DAMAGED = f"{FILE_NAME}.damaged-"
+DAMAGED_KEPT = 3
+"""So many damaged files are kept, the newest: one that is damaged anew before each start would fill the disk."""
+
+
 class Store:
     """``allocations.json`` in the state directory: ``{"version": 1, "allocations": [...]}``, each
     allocation in protobuf's JSON. It is written whole and atomically: a crash leaves the old one or the
@@ -39,8 +45,8 @@ class Store:
     def load(self) -> list[Allocation] | None:
         """What was saved last; None where nothing ever was, or where it could not be used.
 
-        A file that is damaged is set aside under a name that nothing overwrites, and an error is logged.
-        Raises Unavailable where it cannot be read at all, or comes from a later version.
+        A file that is damaged is set aside under a name of its own, beside the last ones that were, and an error is
+        logged. Raises Unavailable where it cannot be read at all, or comes from a later version.
         """
         try:
             content = _content(read(self.path, BYTES_MAX))
@@ -55,13 +61,14 @@ class Store:
                 "run that one, or move the file away to begin without allocations"
             ) from error
         except ValueError as error:
-            aside = self._set_aside()
+            aside, removed = self._set_aside()
             logger.error(
                 "%s is damaged (%s): it is now %s, and the manager begins without allocations; "
-                "containers that have one keep their devices and run unshared until it is added again",
+                "containers that have one keep their devices and run unshared until it is added again%s",
                 self.path,
                 error,
                 aside,
+                f"; removed, as the newest {DAMAGED_KEPT} are kept: {', '.join(removed)}" if removed else "",
             )
             return None
         self._content = content
@@ -88,15 +95,22 @@ class Store:
             raise Unavailable(f"{self.path} cannot be written: {error.strerror}") from error
         self._content = content
 
-    def _set_aside(self) -> Path:
-        number = 1
-        while (aside := self.path.with_name(f"{FILE_NAME}.damaged-{number}")).exists():
-            number += 1
+    def _set_aside(self) -> tuple[Path, list[str]]:
+        """Where the file is now, and the names of those that went for it. Raises Unavailable where it cannot be."""
+        suffixes = (path.name.removeprefix(DAMAGED) for path in self.path.parent.glob(f"{DAMAGED}*"))
+        before = sorted(int(suffix) for suffix in suffixes if suffix.isdecimal())
+        aside = self.path.with_name(f"{DAMAGED}{before[-1] + 1 if before else 1}")
         try:
             self.path.rename(aside)
         except OSError as error:
             raise Unavailable(f"{self.path} is damaged, and cannot be set aside: {error.strerror}") from error
-        return aside
+        removed = []
+        for number in before[: 1 - DAMAGED_KEPT]:
+            # What cannot be removed is in nobody's way, and is tried again the next time.
+            with suppress(OSError):
+                self.path.with_name(f"{DAMAGED}{number}").unlink()
+                removed.append(f"{DAMAGED}{number}")
+        return aside, removed
 
 
 class _LaterVersionError(Exception):
