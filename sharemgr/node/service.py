@@ -6,7 +6,7 @@ import os
 import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -35,6 +35,8 @@ TURNS_INTERVAL_S = 0.1
 STATUS_CALLS_MAX = 64
 """Calls at a time on the status socket, which anybody on the node may reach; more are refused."""
 
+STATUS_STREAMS_MAX = 32
+"""Of these so many may follow: who does not read what it follows keeps its place, and others are to be answered."""
 
 MODE_ALL, MODE_OWN = 0o666, 0o600
 """Of a socket that anybody may connect to; that root and the manager's own user may."""
@@ -45,6 +47,7 @@ class StatusService(ShareStatusServicer):
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._streams = 0
 
     async def GetNodeStatus(self, request: status.GetNodeStatusRequest, context: Context) -> status.NodeStatus:
         return await self._node.status()
@@ -60,19 +63,33 @@ class StatusService(ShareStatusServicer):
                 )
         loop = asyncio.get_running_loop()
         next_s = loop.time()
-        while True:
-            yield await self._node.status()
-            # From the time it was due, not from now: so that the interval holds on average.
-            next_s = max(next_s + interval_ns / NS_PER_S, loop.time())
-            await asyncio.sleep(next_s - loop.time())
+        async with self._following(context):
+            while True:
+                yield await self._node.status()
+                # From the time it was due, not from now: so that the interval holds on average.
+                next_s = max(next_s + interval_ns / NS_PER_S, loop.time())
+                await asyncio.sleep(next_s - loop.time())
 
     async def WatchTurns(self, request: status.WatchTurnsRequest, context: Context) -> AsyncIterator[status.Turns]:
-        async with errors_told(context):
+        async with errors_told(context), self._following(context):
             with self._node.recorders.open() as recorder:
                 while True:
                     yield self._node.recorders.read(recorder)
                     if not recorder.more:
                         await asyncio.sleep(TURNS_INTERVAL_S)
+
+    @asynccontextmanager
+    async def _following(self, context: Context) -> AsyncIterator[None]:
+        if self._streams == STATUS_STREAMS_MAX:
+            await context.abort(
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                f"{STATUS_STREAMS_MAX} follow this manager already: ask again when one of them has ended",
+            )
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
 
 
 class AllocationsService(AllocationsServicer):

@@ -8,12 +8,16 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 
+import grpc
 import pytest
 
 from bench.host import descriptors
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
 from edgeshare.rpc import CONNECTIONS_MAX
 from edgeshare.v1.allocations_pb2 import Allocation
+from edgeshare.v1.status_pb2 import WatchSharesRequest
+from edgeshare.v1.status_pb2_grpc import ShareStatusStub
+from sharemgr.node.service import STATUS_CALLS_MAX, STATUS_STREAMS_MAX
 from tests.kit.manager.passing import OLDER_KERNEL, lingering, passes
 from tests.kit.manager.testbed import EDGESHARE, Testbed
 from tests.kit.processes.rights import only_root
@@ -82,6 +86,26 @@ def test_connections_of_strangers_keep_nobody_from_joining(testbed: Testbed, sai
         # Silent ones are, too, after a while.
         until_sent_away(connections, OPEN_MAX)
         assert testbed.status().devices
+
+
+def test_who_follows_and_does_not_read_keeps_nobody_from_asking(testbed: Testbed) -> None:
+    testbed.manager()
+    with grpc.insecure_channel(f"unix:{testbed.runtime_dir / STATUS_SOCKET}") as channel:
+        streams = [ShareStatusStub(channel).WatchShares(WatchSharesRequest()) for _ in range(STATUS_CALLS_MAX)]
+        codes = [code_of(stream) for stream in streams]
+        assert codes.count(None) == STATUS_STREAMS_MAX
+        assert codes.count(grpc.StatusCode.RESOURCE_EXHAUSTED) == len(streams) - STATUS_STREAMS_MAX
+        assert testbed.status().devices
+
+
+def code_of(stream: Iterator[object]) -> grpc.StatusCode | None:
+    """Why nothing comes of it; None: something does."""
+    try:
+        next(stream)
+    except grpc.RpcError as error:
+        code: grpc.StatusCode = error.code()
+        return code
+    return None
 
 
 def until_sent_away(connections: Sequence[socket.socket], least: int) -> None:
