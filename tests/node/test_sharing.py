@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus
 from tests.kit.manager.busy import all_granted, burn
 from tests.kit.manager.testbed import Manager, Testbed
@@ -27,3 +28,18 @@ def test_one_that_leaves_gaps_is_let_in_beside_one_that_does_not_while_it_is_the
     os.kill(light.clients[0].pid, 9)
     status = testbed.until(lambda status: len(status.allocations) == 1 and not status.allocations[0].beside)
     assert status.allocations[0].allocation.request_percent == 60
+
+
+@pytest.mark.measures
+def test_all_take_turns_once_somebody_tells_what_no_hook_does(testbed: Testbed, manager: Manager) -> None:
+    thinks = ("--mode", "think", "--kernel-us", "200", "--sync-every", "4", "--think-us", "3000")
+    burn(testbed, "light", *thinks, percent=40)
+    burn(testbed, "heavy", "--kernel-us", "1000", percent=50)
+    testbed.until(beside)
+    with testbed.calls() as calls:
+        liar = Allocation(id="liar", device_ids=testbed.uuids[:1], request_percent=1)
+        held = calls.hold(liar, wait_for_manager=False)
+        next(held)
+        testbed.join("liar").count_gpu(gpu_ns=1, drained_gpu_ns=2)
+        testbed.until(lambda status: not any(each.beside for each in status.allocations))
+        held.close()
