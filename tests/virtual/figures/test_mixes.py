@@ -17,6 +17,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("group", groups)
 
 
+def test_each_group_is_recorded() -> None:
+    assert set(gate_figures.recorded(FILE)) == {*PARTS, *WHOLE}
+
+
 def test_no_figure_is_worse_than_when_it_was_recorded(world: World, group: str) -> None:
     gate_figures.hold(group, (PARTS | WHOLE)[group](in_one(world)), FILE, RECORDS)
 

@@ -234,7 +234,7 @@ def hold(
 
 def told(figures: Figures) -> Recorded:
     """As they are recorded."""
-    return {name: {"value": round(each.value, 4), "target": each.target} for name, each in figures.items()}
+    return {name: {"value": round(each.value, 4), "target": round(each.target, 4)} for name, each in figures.items()}
 
 
 def write(groups: Mapping[str, Recorded], file: Path = FILE) -> None:
