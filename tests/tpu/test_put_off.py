@@ -58,7 +58,7 @@ def said(connection: socket.socket) -> wire.ClientRecord:
 
 
 def tell_to_wait(connection: socket.socket) -> None:
-    """And waits until it has heard that."""
+    """Tells the client, and returns when it has heard that."""
     connection.send(wire.encode(wire.Wait()))
     deadline_s = time.monotonic() + PATIENCE_S
     while int.from_bytes(ioctl(connection, termios.TIOCOUTQ, bytes(4)), sys.byteorder):

@@ -206,7 +206,7 @@ def test_a_manager_that_stands_still_is_not_waited_for_by_who_was_told_to_wait(w
     # The manager's own loop measures: from before it stands still until it has gone on.
     meanwhile = world.run(unpassed(stop, settle_ms=1000, measure_ms=23_000, unpassed_ms=60_000))
     assert meanwhile.used_percent * 23 / 100 == pytest.approx(15, abs=1), meanwhile.case.line()
-    afterwards = world.run(unpassed(stop, settle_ms=25_000, measure_ms=30_000, unpassed_ms=60_000))
+    afterwards = world.run(unpassed(stop, settle_ms=30_000, measure_ms=25_000, unpassed_ms=60_000))
     assert afterwards.used_percent == 0, afterwards.case.line()
     shared = world.run(unpassed(stop, settle_ms=60_000, measure_ms=2000, unpassed_ms=59_000))
     assert shared.share_percent("c0") == pytest.approx(50, abs=4), shared.case.line()

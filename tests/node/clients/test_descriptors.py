@@ -175,7 +175,7 @@ def test_of_one_whose_descriptors_cannot_be_closed_no_more_is_taken_in(
 def test_who_cannot_be_passed_its_pages_waits_and_is_told_of(
     testbed: Testbed, start: Callable[[Sequence[str]], Manager], version: int
 ) -> None:
-    """And is told that it waits, where it knows that record: again when it has read that, and not before."""
+    """To itself that is said, too, where it knows the record: again when it has read that, and not before."""
     manager = start(FEW_RIGHTS)
     ours, theirs = socket.socketpair()
     with theirs, Path("/dev/null").open() as file:
