@@ -170,9 +170,7 @@ static void begin_anew(struct es_cost *entry) {
     ES_COST_SET(entry->samples, 0);
 }
 
-bool es_costs_timed_exactly(const struct es_costs *costs, const struct es_cost *entry) {
-    return entry->ns < ES_COSTS_EXACT_MOST_NS + es_costs_host_ns(costs, 1);
-}
+bool es_costs_timed_exactly(const struct es_cost *entry) { return entry->ns < ES_COSTS_EXACT_MOST_NS; }
 
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns) {
     struct es_cost *entry = es_costs_find(costs, key);
@@ -188,7 +186,7 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns) {
         ES_COST_SET(entry->ns, ns);
     else
         ES_COST_SET(entry->ns, (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight));
-    if (entry->samples == 0 && entry->tries == 0 && es_costs_timed_exactly(costs, entry))
+    if (entry->samples == 0 && entry->tries == 0 && es_costs_timed_exactly(entry))
         ES_COST_SET(entry->asks, ES_COSTS_ASKS);
     if (entry->samples < UINT32_MAX)
         ES_COST_SET(entry->samples, entry->samples + 1);

@@ -19,8 +19,9 @@ enum {
     ES_COSTS_APART = 16,     /* … and of all functions one in so many batches: each such one ends what others share */
     ES_COSTS_GUESSES = 8,    /* batches amid others, after which an unknown function is not waited for to be seen alone */
     ES_COSTS_SHORT_NS = 50 * 1000, /* what takes less may be over before its end is marked */
-    /* The longest that is timed exactly: of longer ones a host is seldom the slower. */
-    ES_COSTS_EXACT_MOST_NS = 500 * 1000,
+    /* What takes less is timed exactly: of longer ones a host is seldom the slower, and where four streams run beside each other
+     * kernels of a millisecond seem to take a quarter of it. */
+    ES_COSTS_EXACT_MOST_NS = 240 * 1000,
     ES_COSTS_EXACT = 2,   /* a function is timed so often at first, and once each time it is due; … */
     ES_COSTS_TRIES = 8,   /* … where others run in between as a rule, after so many tries no more at first */
     ES_COSTS_ASKS = 64,   /* launches of a short function that ask at first whether they can be timed exactly */
@@ -30,7 +31,6 @@ enum {
     ES_COSTS_DOUBT_NS = 300 * 1000 * 1000,
     ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part and less; of those that are off by a … */
     ES_COSTS_VARY = 4,    /* … part and more there are too few: it takes now so long, now so long, and all times count */
-    ES_COSTS_GAP_MOST_NS = 300 * 1000, /* a change of contexts takes up to 250 us: it is in no exact time twice */
     ES_COSTS_APART_PART = 64, /* an exact time that is longer than others by such a part has a gap in it that the device made */
     ES_COSTS_SURE_STALE = 8 * ES_COSTS_STALE, /* batches after which a short one whose exact times agree is timed once more */
     /* A call that submits takes no longer, or twice as long as its like, unless its thread was put aside. */
@@ -105,14 +105,14 @@ void es_costs_count(struct es_costs *costs, bool again);
  * count may be lost. */
 void es_costs_share(struct es_costs *costs, struct es_cost *entry);
 
-/* Is it so short, but for the host's part of its time, that it is timed exactly? Under the lock. */
-bool es_costs_timed_exactly(const struct es_costs *costs, const struct es_cost *entry);
+/* Is it so short that it is timed exactly? Under the lock. */
+bool es_costs_timed_exactly(const struct es_cost *entry);
 
 /* Should a launch of the key be timed exactly? Not while one is on its way. Under the lock. */
 bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry);
 
 /* A launch has asked whether it can be timed exactly, as the first ones of a short function do. Under the lock. */
-void es_costs_ask(struct es_costs *costs, struct es_cost *entry);
+void es_costs_ask(struct es_cost *entry);
 
 /* A launch that is due cannot be timed exactly now: the others are not to wait for it. Under the lock. */
 void es_costs_put_off(struct es_costs *costs, struct es_cost *entry);

@@ -8,15 +8,15 @@ static bool wants_exact(const struct es_cost *entry) {
 }
 
 bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry) {
-    return entry->samples > 0 && !entry->varies && entry->pending_since_ns == 0 && es_costs_timed_exactly(costs, entry) &&
+    return entry->samples > 0 && !entry->varies && entry->pending_since_ns == 0 && es_costs_timed_exactly(entry) &&
            (wants_exact(entry) || es_costs_due(costs, entry));
 }
 
-void es_costs_ask(struct es_costs *costs, struct es_cost *entry) {
+void es_costs_ask(struct es_cost *entry) {
     if (entry->asks == 0)
         return;
     /* It takes longer than it seemed to, or has been timed otherwise meanwhile. */
-    if (!wants_exact(entry) || !es_costs_timed_exactly(costs, entry))
+    if (!wants_exact(entry) || !es_costs_timed_exactly(entry))
         ES_COST_SET(entry->asks, 0);
     else if (entry->pending_since_ns == 0)
         ES_COST_SET(entry->asks, entry->asks - 1);
@@ -46,13 +46,6 @@ static void note_exact(struct es_cost *entry, uint64_t ns, bool first) {
         ES_COST_SET(entry->exact_ns, (uint64_t)((int64_t)usual_ns + ((int64_t)ns - (int64_t)usual_ns) / 2));
 }
 
-static void give_up(struct es_cost *entry) {
-    entry->varies = true;
-    entry->exact = 0;
-    ES_COST_SET(entry->exact_ns, 0);
-    ES_COST_SET(entry->sure, false);
-}
-
 /* As long as that it is in any case, whatever of its time is the host's. */
 static bool is_long(const struct es_costs *costs, const struct es_cost *entry) {
     return entry->ns >= ES_COSTS_SHORT_NS + es_costs_host_ns(costs, 1);
@@ -64,15 +57,11 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
     uint64_t before_ns, off_ns;
     bool agree;
 
-    if (!entry->varies && is_long(costs, entry) && ns < entry->ns / 2 && alone) {
-        /* No part of the host's makes that difference: it takes now so long, now so long, or others were in the first time. One
-         * time more is no more exact than the mean. */
-        if (entry->exact == 0) {
-            es_costs_learn(costs, key, ns);
-            return;
-        }
-        if (entry->ns - ns > ES_COSTS_GAP_MOST_NS)
-            give_up(entry);
+    /* No part of the host's makes that difference: it takes now so long, now so long, or others were in the first time. One time
+     * more is no more exact than the mean. */
+    if (alone && !entry->varies && entry->exact == 0 && is_long(costs, entry) && ns < entry->ns / 2) {
+        es_costs_learn(costs, key, ns);
+        return;
     }
     if (entry->varies || (!alone && (ns > entry->ns + ES_COSTS_LEAST_NS || is_long(costs, entry)))) {
         ES_COST_SET(entry->missed, 0);
@@ -103,6 +92,13 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
         ES_COST_SET(entry->asks, 0);
     ES_COST_SET(entry->sure,
                 entry->exact >= ES_COSTS_EXACT && entry->spread_ns <= entry->ns / ES_COSTS_SPREAD + ES_COSTS_LEAST_NS / 2);
+}
+
+static void give_up(struct es_cost *entry) {
+    entry->varies = true;
+    entry->exact = 0;
+    ES_COST_SET(entry->exact_ns, 0);
+    ES_COST_SET(entry->sure, false);
 }
 
 void es_costs_give_up(struct es_costs *costs, uint64_t key) { give_up(es_costs_find(costs, key)); }

@@ -16,7 +16,7 @@ static bool start_is_over(const struct es_slot *slot) {
     bool held, over;
     int context;
 
-    if (!slot->batch.first && !slot->batch.held && !slot->batch.amid)
+    if (!slot->batch.first && !slot->batch.held)
         return true;
     es_lock_take(&es_state_lock);
     start = slot->batch.start;

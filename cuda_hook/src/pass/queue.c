@@ -80,7 +80,7 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
         s->shared && (s->unknown || s->stops || (tells && s->cost->exact == 0 && es_costs_due(&es_backlog.costs, s->cost)));
     if (s->shared && !s->stops && (!tells || s->cost->exact != 0))
         es_costs_put_off(&es_backlog.costs, s->cost);
-    es_costs_ask(&es_backlog.costs, s->cost);
+    es_costs_ask(s->cost);
     s->held = (es_backlog.held_streams & bit_of(s)) != 0;
     s->more = s->open && s->slot->left_ns < 0 && !s->alone && !s->held && !es_batch_full(s->slot, s->room.cap_ns) &&
               es_room_launches(&s->room, s->cost, s->index) == UINT64_MAX;
@@ -112,7 +112,7 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     bool timed = false;
 
     if (!s->open) {
-        timed = es_batch_open(slot, s->index, drawn_ns, s->now_ns, s->unknown, s->held || s->stops) || (s->alone && !s->unknown);
+        timed = es_batch_open(slot, s->index, drawn_ns, s->now_ns, s->unknown, s->held || s->stops);
         es_backlog.held_streams &= ~bit_of(s);
         slot->batch.key = s->key;
         es_costs_count(&es_backlog.costs, s->alone && !s->unknown);

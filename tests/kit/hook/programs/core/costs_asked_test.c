@@ -15,10 +15,10 @@ static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactl
     /* One is on its way, which others are not to wait for. */
     entry->pending_since_ns = 5;
     for (int i = 0; i < 2 * ES_COSTS_ASKS; i++)
-        es_costs_ask(&table, entry);
+        es_costs_ask(entry);
     CHECK(known_ns(&table, 7) == 0);
     es_costs_learn_exact(&table, 7, 2000, true);
-    es_costs_ask(&table, entry);
+    es_costs_ask(entry);
     CHECK(known_ns(&table, 7) == 0);
     es_costs_learn_exact(&table, 7, 2000, true);
     CHECK(known_ns(&table, 7) == 2000);
@@ -27,7 +27,7 @@ static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactl
     entry = es_costs_find(&table, 8);
     for (int i = 0; i < ES_COSTS_ASKS; i++) {
         CHECK(known_ns(&table, 8) == 0);
-        es_costs_ask(&table, entry);
+        es_costs_ask(entry);
     }
     CHECK(known_ns(&table, 8) == 3000);
     /* A very long one need not be timed like that. */
