@@ -8,7 +8,7 @@ from pathlib import Path
 from deviceplugin.inject.cdi import qualified_name
 from deviceplugin.injection_config import OUR_GPU_KIND, Injection
 from edgeshare.contract.accelerator_kind import KINDS
-from edgeshare.contract.devices import Device
+from edgeshare.contract.devices import NVML_PREFIXES, Device
 from edgeshare.contract.names import HOOK_DIR_IN_CONTAINER, HOOK_LIBRARY
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 
@@ -22,10 +22,6 @@ LIBRARY_DIR = "/usr/lib/edgeshare"
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 """Which GPUs NVIDIA's container runtime puts into a container (NVIDIA Container Toolkit, "Environment
 variables")."""
-
-NVML_PREFIXES = ("GPU-", "MIG-")
-"""Of the ids that NVIDIA's runtime knows a GPU by. It knows none for a Jetson's, of which a machine has one, and a GPU
-declared by hand may be nobody's that it knows."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import cuda_hook
 from edgeshare.cli.child import Child
 from edgeshare.client import ManagerClient
 from edgeshare.contract.accelerator_kind import EDGETPU, GPU, AcceleratorKind
+from edgeshare.contract.devices import NVML_PREFIXES
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY, RUNTIME_DIR
 from edgeshare.contract.text import in_one_line
@@ -201,7 +202,9 @@ def environment(
     folder = str(Path(answer.socket_path).parent)
     preloads = [str(library), base.get("LD_PRELOAD", "")]
     hooked = {**base, "LD_PRELOAD": ":".join(filter(None, preloads))}
-    visible = {kind.visible_variable: ",".join(answer.allocation.device_ids)} if kind.visible_variable else {}
+    # An id that the driver does not know would leave the program without a GPU.
+    known = [device_id for device_id in answer.allocation.device_ids if device_id.startswith(NVML_PREFIXES)]
+    visible = {kind.visible_variable: ",".join(known)} if kind.visible_variable and known else {}
     return {**hooked, kind.hook_dir_variable: folder, **visible}
 
 

@@ -12,6 +12,11 @@ class Accelerator(StrEnum):
     EDGETPU = "edgetpu"
 
 
+NVML_PREFIXES = ("GPU-", "MIG-")
+"""Of the ids by which NVIDIA's driver and runtime know a GPU. They know none for a Jetson's, of which a machine has
+one, and a GPU declared by hand may be nobody's that they know."""
+
+
 @dataclass(frozen=True)
 class Device:
     """A physical accelerator, as an inventory reports it."""

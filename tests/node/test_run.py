@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from edgeshare.cli.run import Choice, choose_devices
+from edgeshare.cli.run import Choice, choose_devices, environment
 from edgeshare.contract.errors import NoRoom, NotFound
-from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation
+from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation, HoldAllocationResponse
 from edgeshare.v1.status_pb2 import DeviceStatus
 from tests.kit.manager.testbed import GPU_MEMORY_MIB, Manager, Testbed, ids
 from tests.kit.processes.forked import Forked
@@ -28,6 +29,15 @@ def waiting(testbed: Testbed, manager: Manager) -> Iterator[Forked]:
     assert process.stdout.readline() == "ready\n"
     yield process
     process.kill()
+
+
+@pytest.mark.parametrize(
+    ("device_ids", "visible"), [(["GPU-1", "GPU-2"], "GPU-1,GPU-2"), (["MIG-1"], "MIG-1"), (["1421919056789"], None)]
+)
+def test_a_program_is_shown_the_gpus_whose_ids_the_driver_knows(device_ids: list[str], visible: str | None) -> None:
+    """Of a Jetson's it knows none: its programs would have no GPU."""
+    answer = HoldAllocationResponse(allocation=Allocation(device_ids=device_ids), socket_path="/run/one/hook.sock")
+    assert environment({}, answer, Path("/hook.so")).get("CUDA_VISIBLE_DEVICES") == visible
 
 
 def run(testbed: Testbed, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
