@@ -9,6 +9,7 @@ import pytest
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.budget import GUARANTEE_BURST_S
 from sharemgr.node.clients.listener import BACKLOG, CONNECTIONS_PER_S
+from sharemgr.node.clients.memory_records import ANSWER_RECORDS, REFUSAL_RECORDS
 from sharemgr.node.config import Config
 from sharemgr.node.turns.settings import Settings
 from tests.kit.virtual.cases import attacks, step_programs
@@ -38,6 +39,7 @@ ATTACKS: dict[str, tuple[Callable[[], Attacker], set[str]]] = {
     "slices that are kept": (attacks.keeps, set()),
     "lies about usage": (attacks.lies_about_usage, {"false-usage"}),
     "lies about memory": (attacks.lies_about_memory, {"false-memory"}),
+    "memory that is refused": (attacks.asks_for_memory, {"flood"}),
     "connections": (attacks.crowd, {"connections", "clients"}),
     "half-closed sockets": (attacks.half_closes, set()),
 }
@@ -145,6 +147,16 @@ def test_an_answer_counts_as_another_record(world: World) -> None:
     report = attacked(world, 1, attacks.curious())
     most = Config().max_records_per_s * (report.measured_ns / NS_PER_S + 0.25)
     assert report.attackers["a0"]["sent"] == pytest.approx(most / 2, rel=0.05)
+
+
+def test_a_refusal_is_paid_for_by_what_it_costs(world: World) -> None:
+    """Of each of the allocation's clients it is looked at what it has said: of 64 as much as of 72 records."""
+    report = attacked(world, 1, attacks.asks_for_memory())
+    costs = 1 + ANSWER_RECORDS + REFUSAL_RECORDS + attacks.ASKING
+    most = Config().max_records_per_s * (report.measured_ns / NS_PER_S + 0.25) / costs
+    # One that was sent over each connection may lie there unread, behind its HELLO.
+    asked = report.attackers["a0"]["sent"] - 2 * attacks.ASKING
+    assert most / 2 < asked <= most
 
 
 @seeds

@@ -119,3 +119,20 @@ def test_who_says_more_than_it_may_is_not_heard_for_others_sake(testbed: Testbed
         asking.send(wire.Reserve(1, 90 * MIB, 0, wire.MemoryKind.PLAIN))
         manager.process.send_signal(signal.SIGCONT)
         assert asking.answer() == wire.Reserved(1, 10 * MIB, False)
+
+
+def test_one_that_is_heard_for_anothers_sake_has_nobody_heard_for_its_own(testbed: Testbed) -> None:
+    """Who asks first has what the others have freed by then, however many of them ask, too: not the last of a chain."""
+    manager = testbed.manager()
+    wanted = Allocation(id="one", device_ids=testbed.uuids[:1], request_percent=50, memory_mib=100)
+    with testbed.calls() as calls, closing(calls.hold(wanted, wait_for_manager=False)) as held:
+        next(held)
+        first, heard, frees = (testbed.join("one") for _ in range(3))
+        frees.ask(wire.Reserve(1, 90 * MIB, 0, wire.MemoryKind.PLAIN))
+        manager.process.send_signal(signal.SIGSTOP)
+        for client in (first, heard):
+            client.send(wire.Reserve(1, 60 * MIB, 0, wire.MemoryKind.PLAIN))
+        frees.send(wire.Freed(90 * MIB, 0, wire.MemoryKind.PLAIN))
+        manager.process.send_signal(signal.SIGCONT)
+        answers = [client.answer() for client in (first, heard)]
+    assert [isinstance(each, wire.Reserved) and each.granted for each in answers] == [True, False]

@@ -30,6 +30,9 @@ TAKES = (Move(kind="send", packet=1), Move(kind="await_grant"), Move(kind="await
 FLOODS = 4
 """Connections that one floods over."""
 
+ASKING = 64
+"""Connections that one asks for memory over: all that an allocation may have (max_clients)."""
+
 CONNECTIONS = 150
 """Of one allocation that are open at once: more than it may have clients (max_clients), and more than twice of that."""
 
@@ -118,6 +121,15 @@ def drains_long(drain_ms: int) -> Attacker:
         Move(kind="answer", packet=3),
     )
     return attacker(packets, *join(), *TAKES, *drains, again=len(join()))
+
+
+def asks_for_memory() -> Attacker:
+    """Asks over many connections, again and again, for more memory than there is."""
+    reserve = wire.encode(wire.Reserve(1, 1 << 50, 0, PLAIN))
+    joins = sum((join(connection) for connection in range(ASKING)), ())
+    sends = (Move(kind="send", connection=connection, packet=1) for connection in range(ASKING))
+    receives = (Move(kind="receive", connection=connection) for connection in range(ASKING))
+    return attacker([HELLO, reserve], *joins, *sends, *receives, again=len(joins))
 
 
 def lies_about_memory() -> Attacker:
