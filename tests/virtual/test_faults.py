@@ -152,8 +152,8 @@ def trio(
 
 
 def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault, **terms: bool) -> None:
-    """A second after it goes on all have the shares that they have without it, and nobody is accused of anything: a record
-    that crossed with a revoke is stale, and no lie."""
+    """A second after it goes on all have the shares that they have without it, and nobody is accused of a lie: a record
+    that crossed with a revoke is stale."""
     report, rest = world.run(trio(programs, 60_000, fault, **terms)), world.run(trio(programs, 1000, **terms))
     told = report.case.line()
     for name in report.case.names:
