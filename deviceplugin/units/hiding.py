@@ -36,7 +36,8 @@ def placeable(free: Mapping[str, Collection[str]], memory_percent: Mapping[str, 
 
 class Hidden:
     """The units that are hidden: fewer of them at once, more only when for a while nothing was handed out or came
-    free."""
+    free. What is to be told in exchange for what is to be hidden waits for that, too: together they would be more than
+    any one container can be given."""
 
     def __init__(self) -> None:
         self.units: frozenset[str] = frozenset()
@@ -49,5 +50,5 @@ class Hidden:
         if free != self._free:
             self._free, self._quiet_since_ns = free, now_ns
         left_ns = self._quiet_since_ns + SETTLE_NS - now_ns
-        self.units = wanted if left_ns <= 0 else self.units & wanted
+        self.units = wanted if left_ns <= 0 or wanted <= self.units else self.units & free
         return left_ns if self.units != wanted else None

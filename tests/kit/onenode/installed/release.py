@@ -84,7 +84,8 @@ def upgrade(
         add_tpus(machine, *tpus)
     say("installing the chart …")
     chart = (NAME, CHART, "--create-namespace", "--values=-")
-    helm(node, "upgrade", "--install", *chart, stdin=json.dumps({**values(name, machine, hurried, bool(tpus)), **more}))
+    own = values(name, machine, hurried, bool(tpus), places_pods(more))
+    helm(node, "upgrade", "--install", *chart, stdin=json.dumps({**own, **more}))
     return name
 
 
@@ -108,12 +109,20 @@ def until_ready(node: Node, gpus: int) -> None:
         node.kubectl("wait", f"--for=jsonpath={{.status.allocatable.edge/{resource}", f"node/{NODE_NAME}", TIMEOUT)
 
 
-def values(image: str, machine: Path, hurried: bool, has_tpus: bool) -> dict[str, object]:
-    """The chart's values for a node whose devices are simulated; hurried ones have short intervals."""
+def places_pods(more: Mapping[str, object]) -> bool:
+    """Whether these values have something place pods by GPU."""
+    parts = (more.get(part) for part in ("assigner", "scheduler"))
+    return any(isinstance(part, Mapping) and part.get("enabled") for part in parts)
+
+
+def values(image: str, machine: Path, hurried: bool, has_tpus: bool, placed: bool) -> dict[str, object]:
+    """The chart's values for a node whose devices are simulated; hurried ones have short intervals. ``placed``: other
+    values have something place pods by GPU."""
     repository, _, tag = image.rpartition(":")
     manager = inventory(machine) if has_tpus else {}
     # Where the simulated GPUs' device files are.
-    plugin = {"node_dev": str(machine / "dev"), **manager, **ADVERTISED, **(HURRIED_PLUGIN if hurried else {})}
+    advertised = {} if placed else ADVERTISED
+    plugin = {"node_dev": str(machine / "dev"), **manager, **advertised, **(HURRIED_PLUGIN if hurried else {})}
     return {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
         "shareManager": {"config": manager},

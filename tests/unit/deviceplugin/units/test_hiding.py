@@ -124,6 +124,17 @@ def test_what_became_placeable_is_shown_at_once() -> None:
     assert look(hidden, node(40, 100), SETTLE_NS + 1) == (0, None)
 
 
+def test_what_is_told_in_exchange_for_other_units_waits_until_those_are_hidden() -> None:
+    hidden = Hidden()
+    look(hidden, node(40, 40), 0)
+    look(hidden, node(40, 40), SETTLE_NS)
+    # Half of what is told is handed out: the other device has more now.
+    free = node(20, 40)
+    assert look(hidden, free, SETTLE_NS + 1) == (40, SETTLE_NS)
+    assert look(hidden, free, 2 * SETTLE_NS + 1) == (20, None)
+    assert hidden.units == set(free["GPU-0"])
+
+
 def test_what_is_handed_out_all_the_same_is_hidden_no_more() -> None:
     hidden = Hidden()
     look(hidden, node(40, 40), 0)
