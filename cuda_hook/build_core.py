@@ -56,21 +56,11 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
 """
 """The kernel's timers, for the manager: Python has them from 3.13 on, and ctypes takes ten times as long for a call."""
 
-MAPPINGS = """
-#define PROT_READ ...
-#define PROT_WRITE ...
-#define MAP_SHARED ...
-static void *const MAP_FAILED;
-void *mmap(void *address, size_t size, int protection, int flags, int fd, long offset);
-int munmap(void *address, size_t size);
-"""
-"""Python's own mappings keep a descriptor each, which can be told not to from 3.13 on."""
-
 SHARED = ("record", "gate_page", "allowance", "siblings", "used")
-HEADERS = ("<sys/mman.h>", "<sys/timerfd.h>", "<time.h>", *(f'"core/shared/{name}.h"' for name in SHARED))
+HEADERS = ("<sys/timerfd.h>", "<time.h>", *(f'"core/shared/{name}.h"' for name in SHARED))
 
 ffibuilder = FFI()
-ffibuilder.cdef((HERE / "wire.h").read_text() + DECLARATIONS + TIMERS + MAPPINGS)
+ffibuilder.cdef((HERE / "wire.h").read_text() + DECLARATIONS + TIMERS)
 ffibuilder.set_source(
     "cuda_hook._core",
     "".join(f"#include {header}\n" for header in HEADERS),

@@ -1,6 +1,7 @@
 """The manager's side of a client's two pages: the gate, which it alone writes, and the hints."""
 
 import fcntl
+import mmap
 import os
 from collections.abc import Sequence
 from typing import Any, Self
@@ -35,23 +36,25 @@ class GatePages:
     on older ones a client that means to could, and only its own gate. Neither file can change its size.
     """
 
-    def __init__(self, gate_fd: int, hint_fd: int, gate: Any, hint: Any) -> None:
+    def __init__(self, gate_fd: int, hint_fd: int, gate_map: mmap.mmap, hint_map: mmap.mmap) -> None:
         self._fds: tuple[int, ...] = (gate_fd, hint_fd)
-        self._gate = gate
-        self._hint = hint
+        self._gate_map = gate_map
+        self._hint_map = hint_map
+        self._gate: Any = ffi.cast("struct es_gate_page *", ffi.from_buffer(gate_map))
+        self._hint: Any = ffi.cast("struct es_hint_page *", ffi.from_buffer(hint_map))
         self._drained_at: Any = ffi.new("uint64_t *")
 
     @classmethod
     def create(cls, epoch: int, place: int = NO_PLACE) -> Self:
         """Makes both pages, the gate closed. ``epoch`` (1 to 2^32 − 1) tells a manager's life from others; ``place`` is
         the client's in the siblings page. Raises OSError where there is no descriptor left."""
-        gate_fd, gate = _page("edgeshare-gate", "struct es_gate_page *")
+        gate_fd, gate_map = _page("edgeshare-gate")
         try:
-            hint_fd, hint = _page("edgeshare-hint", "struct es_hint_page *")
+            hint_fd, hint_map = _page("edgeshare-hint")
         except OSError:
             os.close(gate_fd)
             raise
-        pages = cls(gate_fd, hint_fd, gate, hint)
+        pages = cls(gate_fd, hint_fd, gate_map, hint_map)
         pages._gate.epoch = epoch
         pages._gate.place = place
         _seal(gate_fd, _SEALS_SIZE | _F_SEAL_FUTURE_WRITE | fcntl.F_SEAL_SEAL)
@@ -163,8 +166,10 @@ class SiblingsPage:
     WELCOME. They all write it, and it may say anything; who has which place is known here."""
 
     def __init__(self) -> None:
-        self.fd, self._page = _page("edgeshare-siblings", "struct es_siblings_page *")
+        self.fd, self._map = _page("edgeshare-siblings")
         _seal(self.fd, _SEALS_SIZE | fcntl.F_SEAL_SEAL)
+        self._buffer = ffi.from_buffer(self._map)
+        self._page: Any = ffi.cast("struct es_siblings_page *", self._buffer)
         self._taken: set[int] = set()
         self._places = 0  # never less again: the sum over all would not tell what was done in one that went
         self._nameless = 0
@@ -190,35 +195,27 @@ class SiblingsPage:
         self._tell()
 
     def close(self) -> None:
-        """Closes its descriptor and the mapping; the clients' own stay. Who leaves after that tells nobody."""
+        """Closes its descriptors and the mapping; the clients' own stay. Who leaves after that tells nobody."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
-            ffi.release(self._page)
             self._page = ffi.new("struct es_siblings_page *")
+            ffi.release(self._buffer)
+            self._map.close()
 
     def _tell(self) -> None:
         self._page.nameless = self._nameless
         self._page.places = self._places
 
 
-def _page(name: str, kind: str) -> tuple[int, Any]:
-    """A page of zeros in a file of its own: its descriptor, and a pointer to it, which is mapped as long as that is
-    there."""
+def _page(name: str) -> tuple[int, mmap.mmap]:
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(fd, lib.ES_PAGE_BYTES)
-        page = lib.mmap(ffi.NULL, lib.ES_PAGE_BYTES, lib.PROT_READ | lib.PROT_WRITE, lib.MAP_SHARED, fd, 0)
-        if page == lib.MAP_FAILED:
-            raise OSError(ffi.errno, os.strerror(ffi.errno))
+        return fd, mmap.mmap(fd, lib.ES_PAGE_BYTES)
     except OSError:
         os.close(fd)
         raise
-    return fd, ffi.gc(ffi.cast(kind, page), _unmap, lib.ES_PAGE_BYTES)
-
-
-def _unmap(page: Any) -> None:
-    lib.munmap(page, lib.ES_PAGE_BYTES)
 
 
 def _seal(fd: int, seals: int) -> None:

@@ -73,7 +73,7 @@ class Config(BaseModel):
 
     max_clients: Annotated[int, Field(ge=1, le=4096)] = 64
     """Processes of one allocation that may be joined at a time; each costs the manager two pages and two
-    descriptors, its connection's and its process's."""
+    descriptors."""
 
     max_records_per_s: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
     """Records of one allocation's clients that are read in a second. Who sends more is read no faster: it slows

@@ -4,17 +4,11 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def open_siblings() -> set[str]:
-    """Their descriptors."""
+def open_siblings() -> set[Path]:
+    """Their descriptors, those of the mappings among them."""
     found = set()
     for link in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
             if "edgeshare-siblings" in str(link.readlink()):
-                found.add(str(link))
+                found.add(link)
     return found
-
-
-def mapped_siblings() -> set[str]:
-    """Where they are mapped."""
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    return {line.split()[0] for line in lines if "edgeshare-siblings" in line}
