@@ -111,8 +111,9 @@ def until_ready(node: Node, gpus: int) -> None:
 
 def places_pods(more: Mapping[str, object]) -> bool:
     """Whether these values have something place pods by GPU."""
-    parts = (more.get(part) for part in ("assigner", "scheduler"))
-    return any(isinstance(part, Mapping) and part.get("enabled") for part in parts)
+    by_default = {"assigner": False, "scheduler": True}
+    parts = {name: more[name] for name in by_default if name in more}
+    return any(isinstance(part, Mapping) and part.get("enabled", by_default[name]) for name, part in parts.items())
 
 
 def values(image: str, machine: Path, hurried: bool, has_tpus: bool, placed: bool) -> dict[str, object]:
