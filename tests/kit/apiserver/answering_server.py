@@ -96,6 +96,7 @@ class Server:
             self.stop()
             for each in self.connections:
                 each.cancel()
+            await self.left()
 
     def stop(self) -> None:
         """Listens no more."""
@@ -110,6 +111,8 @@ class Server:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
         self.connections.add(task)
+        # One that is cancelled before it has begun closes nothing itself.
+        task.add_done_callback(lambda _: writer.close())
         task.add_done_callback(self.connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,5 +135,3 @@ class Server:
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
-        finally:
-            writer.close()
