@@ -5,6 +5,7 @@
 #include "memory/devices.h"
 #include "memory/graph_memory.h"
 #include "memory/growth.h"
+#include "memory/pool_uses.h"
 #include "memory/pools.h"
 
 /* Pools, and what is allocated from them in the order of streams. */
@@ -41,12 +42,16 @@ static bool device_of(CUstream stream, CUdevice *device) {
 
 /* The current pool of a stream's device, which is noted. */
 static CUmemoryPool pool_of(CUstream stream, CUdevice *device) {
-    CUmemoryPool pool;
+    CUmemoryPool pool = NULL;
 
-    if (!device_of(stream, device) || ES_DRIVER(cuDeviceGetMemPool) == NULL ||
-        ES_DRIVER(cuDeviceGetMemPool)(&pool, *device) != CUDA_SUCCESS)
+    if (!device_of(stream, device) || ES_DRIVER(cuDeviceGetMemPool) == NULL)
         return NULL;
-    es_pools_note(pool, *device);
+    es_pools_use();
+    if (ES_DRIVER(cuDeviceGetMemPool)(&pool, *device) == CUDA_SUCCESS)
+        es_pools_note(pool, *device);
+    else
+        pool = NULL;
+    es_pools_used();
     return pool;
 }
 
@@ -86,16 +91,20 @@ ALLOCATE(cuMemAllocFromPoolAsync_ptsz, (CUdeviceptr * dptr, size_t bytesize, CUm
 
 /* A program that allocates from a default pool by name, without having allocated in a stream before, has asked for it
  * here. */
-#define GET_POOL(name)                                                         \
-    CUresult es_##name(CUmemoryPool *pool_out, CUdevice dev) {                 \
-        CUresult result;                                                       \
-                                                                               \
-        ES_REAL_OR_RETURN(name);                                               \
-        result = ES_DRIVER(name)(pool_out, dev);                               \
-        if (result == CUDA_SUCCESS && pool_out != NULL && es_amounts_counts()) \
-            es_pools_note(*pool_out, dev);                                     \
-        return result;                                                         \
-    }                                                                          \
+#define GET_POOL(name)                                         \
+    CUresult es_##name(CUmemoryPool *pool_out, CUdevice dev) { \
+        CUresult result;                                       \
+                                                               \
+        ES_REAL_OR_RETURN(name);                               \
+        if (!es_amounts_counts())                              \
+            return ES_DRIVER(name)(pool_out, dev);             \
+        es_pools_use();                                        \
+        result = ES_DRIVER(name)(pool_out, dev);               \
+        if (result == CUDA_SUCCESS && pool_out != NULL)        \
+            es_pools_note(*pool_out, dev);                     \
+        es_pools_used();                                       \
+        return result;                                         \
+    }                                                          \
     ES_EXPORT(name)
 
 GET_POOL(cuDeviceGetDefaultMemPool);
@@ -103,16 +112,20 @@ GET_POOL(cuDeviceGetMemPool);
 
 static bool on_device(const CUmemLocation *location) { return location != NULL && location->type == CU_MEM_LOCATION_TYPE_DEVICE; }
 
-#define GET_POOL_AT(name)                                                                         \
-    CUresult es_##name(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {   \
-        CUresult result;                                                                          \
-                                                                                                  \
-        ES_REAL_OR_RETURN(name);                                                                  \
-        result = ES_DRIVER(name)(pool, location, type);                                           \
-        if (result == CUDA_SUCCESS && pool != NULL && on_device(location) && es_amounts_counts()) \
-            es_pools_note(*pool, location->id);                                                   \
-        return result;                                                                            \
-    }                                                                                             \
+#define GET_POOL_AT(name)                                                                       \
+    CUresult es_##name(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) { \
+        CUresult result;                                                                        \
+                                                                                                \
+        ES_REAL_OR_RETURN(name);                                                                \
+        if (!es_amounts_counts())                                                               \
+            return ES_DRIVER(name)(pool, location, type);                                       \
+        es_pools_use();                                                                         \
+        result = ES_DRIVER(name)(pool, location, type);                                         \
+        if (result == CUDA_SUCCESS && pool != NULL && on_device(location))                      \
+            es_pools_note(*pool, location->id);                                                 \
+        es_pools_used();                                                                        \
+        return result;                                                                          \
+    }                                                                                           \
     ES_EXPORT(name)
 
 GET_POOL_AT(cuMemGetDefaultMemPool);
@@ -120,13 +133,19 @@ GET_POOL_AT(cuMemGetMemPool);
 
 CUresult es_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     CUresult result;
+    bool ours;
 
     ES_REAL_OR_RETURN(cuMemPoolCreate);
+    if (!es_amounts_counts())
+        return ES_DRIVER(cuMemPoolCreate)(pool, poolProps);
+    es_pools_use();
     result = ES_DRIVER(cuMemPoolCreate)(pool, poolProps);
-    if (result == CUDA_SUCCESS && es_amounts_counts() && on_device(&poolProps->location)) {
+    ours = result == CUDA_SUCCESS && on_device(&poolProps->location);
+    if (ours)
         es_pools_note(*pool, poolProps->location.id);
+    es_pools_used();
+    if (ours)
         es_pools_look(poolProps->location.id);
-    }
     return result;
 }
 ES_EXPORT(cuMemPoolCreate);
@@ -135,9 +154,13 @@ CUresult es_cuMemPoolDestroy(CUmemoryPool pool) {
     CUresult result;
 
     ES_REAL_OR_RETURN(cuMemPoolDestroy);
+    if (!es_amounts_counts())
+        return ES_DRIVER(cuMemPoolDestroy)(pool);
+    es_pools_stop();
     result = ES_DRIVER(cuMemPoolDestroy)(pool);
-    if (result == CUDA_SUCCESS && es_amounts_counts())
+    if (result == CUDA_SUCCESS)
         es_pools_ended(pool);
+    es_pools_go_on();
     return result;
 }
 ES_EXPORT(cuMemPoolDestroy);

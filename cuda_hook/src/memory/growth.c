@@ -8,17 +8,10 @@
 #include "memory/pools.h"
 
 bool es_growth_claim(struct es_claim *claim, CUmemoryPool handle, CUdevice device, uint64_t bytes) {
-    uint64_t reserved = 0, used = 0;
-
-    if (!es_pools_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) ||
-        !es_pools_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used))
-        used = reserved = 0;
     *claim = (struct es_claim){.device = device};
-    /* It fits into what the pool has, if that is in one piece. */
-    if (reserved < used || reserved - used < bytes) {
-        if (!es_claim_take(claim, device, bytes))
-            return false;
-    }
+    /* What fits into what the pool has, if that is in one piece, need not be claimed. */
+    if (es_pools_unused(handle) < bytes && !es_claim_take(claim, device, bytes))
+        return false;
     es_pools_enter(handle);
     return true;
 }

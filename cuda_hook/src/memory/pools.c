@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "core/shared/record.h"
 #include "driver/symbols.h"
 #include "memory/amounts.h"
 #include "memory/graph_memory.h"
+#include "memory/pool_uses.h"
 
 enum { POOLS = 64, TRIES = 16 };
 
+struct es_uses es_pool_uses;
 static struct es_lock lock;
 static struct es_blocks blocks ES_UNDER(lock); /* addresses had from pools; the owner is the pool */
 
@@ -61,14 +62,17 @@ CUmemoryPool es_pools_known(CUmemoryPool handle, CUdevice *device) {
     return pool != NULL ? handle : NULL;
 }
 
-bool es_pools_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes) {
-    cuuint64_t value;
+uint64_t es_pools_unused(CUmemoryPool handle) {
+    uint64_t reserved = 0, used = 0;
+    CUdevice device;
+    bool told;
 
-    if (ES_DRIVER(cuMemPoolGetAttribute) == NULL || ES_DRIVER(cuMemPoolGetAttribute)(pool, which, &value) != CUDA_SUCCESS ||
-        value > ES_MEMORY_BYTES_MAX)
-        return false;
-    *bytes = value;
-    return true;
+    es_pools_use();
+    told = es_pools_known(handle, &device) != NULL &&
+           es_pools_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) &&
+           es_pools_attribute(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+    es_pools_used();
+    return told && reserved > used ? reserved - used : 0;
 }
 
 /* What came of a look at a pool. */
@@ -108,7 +112,7 @@ static bool take_over(CUmemoryPool handle, uint32_t changes, uint64_t reserved, 
 }
 
 /* Brings what is counted of a pool in line with what it has reserved; what it has less is free. What it has more exists,
- * so it counts, too. Who is overtaken by another look asks again, as the other may have asked before. */
+ * so it counts, too. Who is overtaken by another look asks again, as the other may have asked before. In a stretch of uses. */
 static struct look look_at(CUmemoryPool handle) {
     struct look look = {.over = true};
     uint64_t reserved = 0, used = 0;
@@ -137,6 +141,7 @@ static struct look look_at(CUmemoryPool handle) {
 static struct look look_at_all(CUdevice device, bool trim) {
     struct look all = {.over = true};
 
+    es_pools_use();
     for (int i = 0; i < POOLS; i++) {
         CUmemoryPool handle;
         struct look look;
@@ -152,6 +157,7 @@ static struct look look_at_all(CUdevice device, bool trim) {
         all.less += look.less;
         all.over = all.over && look.over;
     }
+    es_pools_used();
     return all;
 }
 
@@ -194,8 +200,13 @@ void es_pools_enter(CUmemoryPool handle) {
 uint64_t es_pools_growth(CUmemoryPool handle, uint64_t claimed) {
     struct pool *pool;
     uint64_t reserved = 0, grown = 0;
+    CUdevice device;
+    bool told;
 
-    if (!es_pools_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved))
+    es_pools_use();
+    told = es_pools_known(handle, &device) != NULL && es_pools_attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved);
+    es_pools_used();
+    if (!told)
         return claimed;
     es_lock_take(&lock);
     pool = find(handle);
@@ -227,8 +238,11 @@ void es_pools_leave(CUmemoryPool handle, struct es_block block, uint64_t grown) 
         pool->unseen = pool->unseen && !unseen;
     }
     es_lock_give(&lock);
-    if (unseen)
+    if (unseen) {
+        es_pools_use();
         (void)look_at(handle);
+        es_pools_used();
+    }
 }
 
 struct es_block es_pools_take_out(CUdeviceptr address) {
@@ -275,6 +289,7 @@ bool es_pools_trim(CUdevice device) {
 }
 
 ES_UNCHECKED void es_pools_reset(void) {
+    es_pool_uses = (struct es_uses){0};
     lock = (struct es_lock){0};
     es_blocks_clear(&blocks);
     memset(pools, 0, sizeof(pools));

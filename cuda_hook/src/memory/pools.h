@@ -26,8 +26,8 @@ void es_pools_enter(CUmemoryPool pool);
 uint64_t es_pools_growth(CUmemoryPool pool, uint64_t claimed);
 void es_pools_leave(CUmemoryPool pool, struct es_block block, uint64_t grown);
 
-/* One of the driver's figures of a pool in bytes; false where it does not tell, or tells what no device has. */
-bool es_pools_attribute(CUmemoryPool pool, CUmemPool_attribute which, uint64_t *bytes);
+/* What a pool has reserved and nobody uses, in bytes; 0 where the driver does not tell, or the pool has ended. */
+uint64_t es_pools_unused(CUmemoryPool pool);
 
 /* An address that was had from a pool, until it is given to a free; then, freed or not. */
 struct es_block es_pools_take_out(CUdeviceptr address);

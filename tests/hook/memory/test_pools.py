@@ -1,11 +1,13 @@
 """Pools and graphs count with what they keep, and give that back before anything is refused."""
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.kit.hook.manager import CAP_MIB, MIB, WELCOME, ScriptedManager, Used
-from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client, Stage
+from tests.kit.hook.manager import CAP_MIB, MIB, PATIENCE_S, WELCOME, ScriptedManager, Used
+from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client, Stage, compile_program
 
 
 def test_a_pool_counts_with_what_it_keeps(client: Client, used_mib: Used) -> None:
@@ -127,3 +129,18 @@ def test_a_graph_whose_memory_does_not_fit_is_not_launched(how: str, client: Cli
     assert client.do("launch 1") == OUT_OF_MEMORY
     assert client.do("free 3") == SUCCESS
     assert client.do("launch 1") == SUCCESS
+
+
+@pytest.mark.parametrize(("what", "refused"), [("asked", ""), ("trimmed", "refused 1\n"), ("current", "")])
+def test_a_pool_ends_when_nobody_is_inside_the_driver_on_its_behalf(
+    what: str, refused: str, stage: Stage, manager: ScriptedManager, tmp_path: Path
+) -> None:
+    """Another thread asks about it, makes it give back what it keeps, or has just got it to allocate from."""
+    compile_program(tmp_path / "libcuda.so.1", "memory/pool_driver.c", "-shared", "-fPIC")
+    driver = (f"-L{tmp_path}", "-l:libcuda.so.1")
+    program = compile_program(tmp_path / "pool_ends", "memory/pool_ends.c", *driver)
+    environment = stage.environment(LD_LIBRARY_PATH=str(tmp_path))
+    done = subprocess.run(
+        [program, what], env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"{refused}misused 0\n")

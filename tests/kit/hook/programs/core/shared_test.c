@@ -8,6 +8,7 @@
 #include "core/tools/absence.h"
 #include "core/tools/blocks.h"
 #include "core/tools/lock.h"
+#include "core/tools/uses.h"
 
 /* By two threads: idle spells end and begin; what is read of them is never more than has passed. */
 enum { SPELLS = 200000 };
@@ -158,6 +159,46 @@ static void an_allowance_is_neither_lost_nor_doubled(void) {
     CHECK(es_allowance_standing(&hints, 0) == 0 && es_allowance_standing(&hints, 2) == 0);
 }
 
+enum { USES = 100000, USERS = 3 };
+
+static struct es_uses uses;
+static bool handle_ended; /* atomic */
+static int users_at_it = USERS;
+
+/* What lives as a use begins lives as long as that. */
+static void *use_it(void *unused) {
+    (void)unused;
+    for (int i = 0; i < USES; i++) {
+        es_uses_begin(&uses);
+        for (int look = 0; look < 4; look++)
+            CHECK(!__atomic_load_n(&handle_ended, __ATOMIC_RELAXED));
+        es_uses_end(&uses);
+    }
+    __atomic_fetch_sub(&users_at_it, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void nothing_ends_while_it_is_used(void) {
+    pthread_t threads[USERS];
+
+    for (int i = 0; i < USERS; i++)
+        pthread_create(&threads[i], NULL, use_it, NULL);
+    while (__atomic_load_n(&users_at_it, __ATOMIC_ACQUIRE) != 0) {
+        es_uses_stop(&uses, UINT64_MAX / 2);
+        __atomic_store_n(&handle_ended, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&handle_ended, false, __ATOMIC_RELAXED);
+        es_uses_go_on(&uses);
+    }
+    for (int i = 0; i < USERS; i++)
+        pthread_join(threads[i], NULL);
+    /* Who does not end its use is not waited for any longer. */
+    es_uses_begin(&uses);
+    es_uses_stop(&uses, 1);
+    es_uses_end(&uses);
+    es_uses_go_on(&uses);
+    CHECK(uses.users == 0 && uses.enders == 0);
+}
+
 static void an_absence_begins_anew_when_the_manager_says_that_one_waits(void) {
     const uint64_t ms = 1000000, begin_ns = 5000 * ms, grace_ns = 3000 * ms, heard_ns = begin_ns + 2500 * ms;
     struct es_absence absence = {0};
@@ -179,4 +220,5 @@ void test_shared(void) {
     an_allowance_is_neither_lost_nor_doubled();
     a_spell_is_never_counted_twice();
     an_absence_begins_anew_when_the_manager_says_that_one_waits();
+    nothing_ends_while_it_is_used();
 }
