@@ -84,7 +84,40 @@ void es_marker_give(int context, CUevent event) {
         events[context % ES_CONTEXTS][pool->count++] = event;
 }
 
-bool es_marker_reached(CUevent event) { return ES_DRIVER(cuEventQuery)(event) != CUDA_ERROR_NOT_READY; }
+/* Done, or by NVIDIA's description of the error nothing of the context or the process runs any more. Any other error says
+ * nothing of the work: it is of the call, or of some capture. */
+static bool is_over(CUresult answer) {
+    switch ((int)answer) {
+    case CUDA_SUCCESS:
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+    case CUDA_ERROR_EXTERNAL_DEVICE: return true;
+    default: return false;
+    }
+}
+
+enum es_reached es_marker_reached(CUevent event) {
+    const CUresult answer = ES_DRIVER(cuEventQuery)(event);
+
+    if (answer == CUDA_ERROR_NOT_READY)
+        return ES_REACHED_NOT;
+    if (answer == CUDA_ERROR_CAPTURED_EVENT)
+        return ES_REACHED_NEVER;
+    return is_over(answer) ? ES_REACHED : ES_REACHED_UNTOLD;
+}
 
 int64_t es_marker_elapsed_ns(CUevent from, CUevent to) {
     float ms = 0;
@@ -100,12 +133,11 @@ void es_marker_await_begin(struct es_marker marker) {
     es_context_await(marker.context, true);
 }
 
-void es_marker_await(struct es_marker marker, CUcontext owner) {
+bool es_marker_await(struct es_marker marker, CUcontext owner) {
     const struct es_quiet quiet = es_quiet_begin();
     const struct es_entered entered = es_context_enter(owner);
+    const bool over = entered.current && is_over(ES_DRIVER(cuEventSynchronize)(marker.event));
 
-    if (entered.current)
-        (void)ES_DRIVER(cuEventSynchronize)(marker.event);
     es_context_leave(entered);
     es_quiet_end(quiet);
     es_lock_take(&es_state_lock);
@@ -114,6 +146,7 @@ void es_marker_await(struct es_marker marker, CUcontext owner) {
     es_context_await(marker.context, false);
     es_context_drop(marker.context);
     es_lock_give(&es_state_lock);
+    return over;
 }
 
 ES_UNCHECKED void es_markers_reset(void) {

@@ -26,9 +26,16 @@ struct es_marker es_marker_record(int stream, bool foreign);
 /* A marker is not needed any more: back to the pool of its context, unless somebody sleeps on it. */
 void es_marker_give(int context, CUevent event) ES_LOCKED(es_state_lock);
 
-/* Has the device come to it, in a context that is held? An error is an end too: a kernel that failed, a context that is gone.
- * It is the program that must hear of it. */
-bool es_marker_reached(CUevent event);
+/* Has the device come to a marker? */
+enum es_reached {
+    ES_REACHED_NOT,
+    ES_REACHED,        /* or nothing of its context runs any more: a kernel failed, of which the program must hear */
+    ES_REACHED_NEVER,  /* it was recorded into a capture of the program's, which had just spread to its stream */
+    ES_REACHED_UNTOLD, /* the driver answered something else */
+};
+
+/* Of one in a context that is held. */
+enum es_reached es_marker_reached(CUevent event);
 
 /* The time from one to another, in a context that is current; ES_UNTOLD where the driver does not tell (core/times/spent.h). */
 int64_t es_marker_elapsed_ns(CUevent from, CUevent to);
@@ -37,8 +44,8 @@ int64_t es_marker_elapsed_ns(CUevent from, CUevent to);
 void es_marker_await_begin(struct es_marker marker) ES_LOCKED(es_state_lock);
 
 /* The hook's own thread sleeps, in the driver, until the device has come to the marker, after es_marker_await_begin; gives the
- * marker back and the context up. */
-void es_marker_await(struct es_marker marker, CUcontext owner);
+ * marker back and the context up. False where the driver did not sleep, and what it said is nothing of the work. */
+bool es_marker_await(struct es_marker marker, CUcontext owner);
 
 /* In a forked child. */
 void es_markers_reset(void);

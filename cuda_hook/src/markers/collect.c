@@ -11,10 +11,26 @@
 
 static bool collecting; /* atomic: one thread at a time asks the driver about the head */
 
+/* A driver that is broken for good may tell nothing of any marker: its program is not held up for longer than this. */
+enum { UNTOLD_MS = 10 * 1000 };
+
+static uint64_t untold_since_ns; /* by who collects: since when that is so; 0: it is not */
+
+static bool by_estimate(const struct es_closed *batch) { return es_now_ns() >= batch->work.opened_ns + batch->work.cost_ns; }
+
 static bool ended(const struct es_closed *batch) {
+    enum es_reached reached;
+
     if (batch->end == NULL)
-        return es_now_ns() >= batch->work.opened_ns + batch->work.cost_ns;
-    return es_marker_reached(batch->end);
+        return by_estimate(batch);
+    reached = es_marker_reached(batch->end);
+    if (reached == ES_REACHED_UNTOLD) {
+        if (untold_since_ns == 0)
+            untold_since_ns = es_now_ns();
+        return es_now_ns() - untold_since_ns >= UNTOLD_MS * ES_MS;
+    }
+    untold_since_ns = 0;
+    return reached == ES_REACHED || (reached == ES_REACHED_NEVER && by_estimate(batch));
 }
 
 /* The oldest of a stream that is not asked about yet, behind the head and beside it. -1: there is none. */
@@ -174,7 +190,8 @@ bool es_collect_await(void) {
     }
     es_lock_give(&es_state_lock);
     if (held) {
-        es_marker_await((struct es_marker){head.end, head.context}, owner);
+        if (!es_marker_await((struct es_marker){head.end, head.context}, owner))
+            es_progress_wait(es_progress_seen(), ES_MS);
     } else if (head.end == NULL) {
         const uint64_t now_ns = es_now_ns();
         const uint64_t end_ns = head.work.opened_ns + head.work.cost_ns;
@@ -187,4 +204,7 @@ bool es_collect_await(void) {
     return true;
 }
 
-ES_UNCHECKED void es_collect_reset(void) { collecting = false; }
+ES_UNCHECKED void es_collect_reset(void) {
+    collecting = false;
+    untold_since_ns = 0;
+}

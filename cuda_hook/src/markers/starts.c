@@ -26,7 +26,7 @@ static bool start_is_over(const struct es_slot *slot) {
     if (!held)
         return true;
     quiet = es_quiet_begin();
-    over = es_marker_reached(start);
+    over = es_marker_reached(start) == ES_REACHED;
     es_quiet_end(quiet);
     es_lock_take(&es_state_lock);
     es_context_drop(context);
