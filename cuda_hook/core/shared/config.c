@@ -40,6 +40,32 @@ static int number(struct span span, uint64_t most, uint64_t *value) {
     return sum <= most;
 }
 
+static int digit(char text) {
+    const char *digits = "0123456789abcdef", *found = text != '\0' ? strchr(digits, text) : NULL;
+
+    return found != NULL ? (int)(found - digits) : -1;
+}
+
+/* As many as there is room for; returns 0 for anything else. */
+static int uuids(struct span span, uint8_t into[ES_DEVICES_MAX][ES_UUID_BYTES]) {
+    const size_t each = 2 * ES_UUID_BYTES + 1; /* with the comma behind it */
+    uint8_t read[ES_DEVICES_MAX][ES_UUID_BYTES] = {{0}};
+
+    if (span.bytes == 0 || (span.bytes + 1) % each != 0 || (span.bytes + 1) / each > ES_DEVICES_MAX)
+        return 0;
+    for (size_t i = 0; i < span.bytes; i++) {
+        uint8_t *byte = &read[i / each][i % each / 2];
+        const int value = digit(span.text[i]);
+
+        if (i % each == each - 1 ? span.text[i] != ',' : value < 0)
+            return 0;
+        if (value >= 0)
+            *byte = (uint8_t)(*byte << 4 | value);
+    }
+    memcpy(into, read, sizeof(read));
+    return 1;
+}
+
 static int set(struct es_config *config, struct span name, struct span value) {
     uint64_t parsed;
 
@@ -52,7 +78,7 @@ static int set(struct es_config *config, struct span name, struct span value) {
     else if (is(name, "memory-cap-bytes") && number(value, ES_MEMORY_BYTES_MAX, &parsed))
         config->memory_cap_bytes = parsed;
     else
-        return 0;
+        return is(name, "device-uuids") && uuids(value, config->device_uuids);
     return 1;
 }
 

@@ -45,7 +45,9 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FD
         es_link.page = es_pages_gate();
     }
     es_link.siblings = es_pages_siblings();
-    es_link.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, welcome->memory_cap_bytes};
+    es_link.config.failure_policy = welcome->failure_policy;
+    es_link.config.grace_ms = welcome->grace_ms;
+    es_link.config.memory_cap_bytes = welcome->memory_cap_bytes;
     __atomic_store_n(&es_link.epoch, welcome->epoch, __ATOMIC_RELAXED);
     es_link.queue_cap_ns = welcome->queue_cap_ns;
     __atomic_store_n(&es_link.anticipation_ns, welcome->anticipation_ns, __ATOMIC_RELAXED);

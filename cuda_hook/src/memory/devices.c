@@ -25,10 +25,15 @@ static bool uuid_of(CUdevice device, CUuuid *uuid) {
     return ES_DRIVER(cuDeviceGetUuid) != NULL && ES_DRIVER(cuDeviceGetUuid)(uuid, device) == CUDA_SUCCESS;
 }
 
-/* Is there a device in this place, and has it a name? */
-static bool named(int place) { return memcmp(es_link.page->device_uuids[place], unnamed, ES_UUID_BYTES) != 0; }
+/* The device in this place of the allocation: as the manager names it, or before the first session the folder. */
+static const uint8_t *uuid_at(int place) {
+    return es_link.page != NULL ? es_link.page->device_uuids[place] : es_link.config.device_uuids[place];
+}
 
-bool es_devices_named(void) { return es_link.page != NULL && named(0); }
+/* Is there a device in this place, and has it a name? */
+static bool named(int place) { return memcmp(uuid_at(place), unnamed, ES_UUID_BYTES) != 0; }
+
+bool es_devices_named(void) { return named(0); }
 
 bool es_devices_single(void) {
     if (!es_devices_named())
@@ -44,7 +49,7 @@ bool es_device_identified(const uint8_t uuid[ES_UUID_BYTES]) { return memcmp(uui
 
 int es_device_named(const uint8_t uuid[ES_UUID_BYTES]) {
     for (int i = 0; es_devices_named() && es_device_identified(uuid) && i < ES_DEVICES_MAX; i++) {
-        if (memcmp(es_link.page->device_uuids[i], uuid, ES_UUID_BYTES) == 0)
+        if (memcmp(uuid_at(i), uuid, ES_UUID_BYTES) == 0)
             return i;
     }
     return -1;
@@ -66,7 +71,7 @@ static int place_without_identity(CUdevice device) {
     return -1;
 }
 
-/* Where the manager names the devices, whatever the program calls them: each is found by its UUID. */
+/* Where the devices are named, whatever the program calls them: each is found by its UUID. */
 static int place_of(CUdevice device) {
     CUuuid uuid;
     int place;
@@ -83,11 +88,11 @@ int es_device_index(CUdevice device) {
     if (!valid(device))
         return -1;
     /* Nobody has said yet what the allocation has. */
-    if (es_link.page == NULL)
+    if (es_link.page == NULL && !es_devices_named())
         return device;
     place = __atomic_load_n(&places[device], __ATOMIC_RELAXED);
     if (place == 0) {
-        /* Where the manager names no devices, their order is the driver's. */
+        /* Where no devices are named, their order is the driver's. */
         const int index = es_devices_named() ? place_of(device) : device;
 
         /* What is not found is looked for again: the driver may not have begun yet. */

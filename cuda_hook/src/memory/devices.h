@@ -16,11 +16,11 @@ int es_device_index(CUdevice device);
 /* Is it known to be none of the allocation's? Nothing may be done with it then: another pod has it, or nobody. */
 bool es_device_foreign(CUdevice device);
 
-/* The place of the device with this UUID; -1: it is none of the allocation's. And whether the manager names any. */
+/* The place of the device with this UUID; -1: it is none of the allocation's. And whether any is named. */
 int es_device_named(const uint8_t uuid[ES_UUID_BYTES]);
 bool es_devices_named(void);
 
-/* Has the allocation one device alone, which the manager names? */
+/* Has the allocation one device alone, which is named? */
 bool es_devices_single(void);
 
 /* Is this an identity? Some drivers say zeros. */

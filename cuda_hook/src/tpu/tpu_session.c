@@ -62,7 +62,7 @@ static bool accept_welcome(const struct es_welcome *welcome, const int fds[ES_FD
     }
     if (es_kernel_replace(tpu.page, ES_PAGE_BYTES, PROT_READ, fds[0]) != 0)
         return false;
-    tpu.config = (struct es_config){welcome->failure_policy, welcome->grace_ms, 0};
+    tpu.config = (struct es_config){.failure_policy = welcome->failure_policy, .grace_ms = welcome->grace_ms};
     tpu.epoch = welcome->epoch;
     tpu.released = 0;
     return true;

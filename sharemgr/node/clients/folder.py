@@ -3,18 +3,22 @@
 from contextlib import suppress
 from pathlib import Path
 
+from cuda_hook.gate import DEVICES_MAX
 from edgeshare.contract.names import HOOK_CONFIG, HOOK_SOCKET
 from sharemgr.node.clients.terms import Terms
+from sharemgr.node.clients.welcome import uuid_bytes
 
 
 def make_folder(folder: Path, terms: Terms) -> None:
     """Makes it, and writes the hook's configuration. Raises OSError."""
     folder.mkdir(mode=0o755, exist_ok=True)
     welcome = terms.welcome
+    uuids = [uuid_bytes(device_id) for device_id in terms.device_ids[:DEVICES_MAX]]
     lines = (
         f"failure-policy={welcome.failure_policy.name.lower()}",
         f"grace-ms={welcome.grace_ms}",
         f"memory-cap-bytes={welcome.memory_cap_bytes}",
+        *([f"device-uuids={','.join(uuid.hex() for uuid in uuids)}"] if any(map(any, uuids)) else ()),
         *terms.device_lines,
     )
     fresh = folder / f"{HOOK_CONFIG}.new"

@@ -1,5 +1,7 @@
 """Allocations over gRPC: added, changed, removed, and what is refused."""
 
+from uuid import UUID
+
 import grpc
 import pytest
 
@@ -33,6 +35,7 @@ def test_an_added_allocation_has_its_defaults_and_a_socket(testbed: Testbed, stu
         "failure-policy=open",
         "grace-ms=5000",
         f"memory-cap-bytes={client.welcome.memory_cap_bytes}",
+        f"device-uuids={UUID(testbed.uuids[0].removeprefix('GPU-')).hex}",
     ]
 
 

@@ -118,9 +118,41 @@ static void configs_are_read(void) {
     CHECK(config.failure_policy == ES_FAIL_OPEN && config.memory_cap_bytes == 0);
 }
 
+static void devices_are_read(void) {
+    static const char *odd[] = {
+        "",
+        "0123456789abcdef0123456789abcde",
+        "0123456789abcdef0123456789abcdef0",
+        "0123456789abcdef0123456789abcdeg",
+        "0123456789ABCDEF0123456789ABCDEF",
+        "0123456789abcdef0123456789abcdef,",
+        "0123456789abcdef0123456789abcdef 0123456789abcdef0123456789abcdef",
+        "0123456789abcdef0123456789abcde,0123456789abcdef0123456789abcdef0",
+    };
+    char text[64 + (ES_DEVICES_MAX + 1) * (2 * ES_UUID_BYTES + 1)] = "device-uuids=";
+    const struct es_config none = {.failure_policy = ES_FAIL_OPEN, .grace_ms = ES_CONFIG_GRACE_MS};
+    struct es_config config;
+    size_t length = strlen(text);
+
+    CHECK(parsed("device-uuids=000102030405060708090a0b0c0d0e0f,f0000000000000000000000000000000\n", &config) == 0);
+    for (int i = 0; i < ES_UUID_BYTES; i++) {
+        CHECK(config.device_uuids[0][i] == i && config.device_uuids[1][i] == (i == 0 ? 0xf0 : 0));
+        CHECK(config.device_uuids[2][i] == 0);
+    }
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        (void)snprintf(text + length, sizeof(text) - length, "%s", odd[i]);
+        CHECK(parsed(text, &config) == 1 && memcmp(config.device_uuids, none.device_uuids, sizeof(none.device_uuids)) == 0);
+    }
+    for (int i = 0; i <= ES_DEVICES_MAX; i++) {
+        length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%032x", i > 0 ? "," : "", i);
+        CHECK(parsed(text, &config) == (i == ES_DEVICES_MAX));
+    }
+}
+
 void test_records(void) {
     records_are_checked();
     fields_are_checked();
     words_carry_what_was_put_in();
     configs_are_read();
+    devices_are_read();
 }
