@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from cuda_hook.wire import MalformedRecord
-from tests.kit.manager.attacker import ACTS, Attacker
+from tests.kit.manager.acts import ACTS
+from tests.kit.manager.attacker import Attacker
 
 AGAIN_S = 0.05
 """After it was sent away, so that it does not only knock."""

@@ -8,7 +8,8 @@ one likes.
 
 from functools import partial
 
-from tests.kit.manager.attacker import ACTS, PACKETS
+from tests.kit.manager.acts import ACTS
+from tests.kit.manager.attacker import PACKETS
 from tests.kit.manager.busy import assert_ranked, executed_until
 from tests.kit.manager.scene import VICTIMS, a_scene
 from tests.kit.manager.testbed import Testbed, share
@@ -25,11 +26,14 @@ COUNTED: dict[str, set[str]] = {
     "a flood": {"flood"},
     "unread answers": {"unread"},
     "slices that are kept": set(),
+    "long drains": set(),
     "lies about usage": {"false-usage"},
     "lies about memory": {"false-memory"},
+    "memory that is refused, without a pause": {"flood"},
     "connections": {"connections", "clients"},
     "half-closed sockets": set(),
     "noise on the gRPC sockets": set(),
+    "descriptors that linger": set(),
 }
 """What is counted of each attack."""
 

@@ -12,6 +12,7 @@ from edgeshare.cli.run import hook_library
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import NodeStatus
 from simgpu.native import BURN
+from tests.kit.manager.acts import REPLACED
 from tests.kit.manager.busy import all_granted, assert_ranked, burn, executed_until
 from tests.kit.manager.testbed import EDGESHARE, MIB, Manager, Testbed, share
 from tests.kit.processes.waiting import PATIENCE_S
@@ -113,21 +114,6 @@ def test_a_process_that_no_hook_joined_is_told_as_unmanaged(testbed: Testbed, ma
         stranger.kill()
         stranger.wait(PATIENCE_S)
     testbed.until(lambda status: not status.devices[0].unmanaged_processes)
-
-
-REPLACED = """
-import ctypes, fcntl, os, sys
-cuda = ctypes.CDLL("libcuda.so.1")
-assert cuda.cuInit(0) == 0  # which joins
-for name in os.listdir("/proc/self/fd"):
-    try:
-        fcntl.fcntl(int(name), fcntl.F_SETFD, 0)
-    except OSError:
-        pass
-del os.environ["LD_PRELOAD"]
-os.execv(sys.argv[1], [sys.argv[1], "--seconds", "600"])
-"""
-"""Keeps its connection to the manager, and loses its hook."""
 
 
 @pytest.mark.parametrize("gpu", [0, 1])

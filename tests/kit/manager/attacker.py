@@ -10,14 +10,9 @@ from contextlib import ExitStack, suppress
 from itertools import count, cycle
 from pathlib import Path
 
-import grpc
-import pytest
-
 from cuda_hook import wire
-from edgeshare.contract.names import ALLOCATIONS_SOCKET, CLIENTS_DIR, HOOK_SOCKET, STATUS_SOCKET
+from edgeshare.contract.names import CLIENTS_DIR, HOOK_SOCKET
 from edgeshare.contract.units import MIB
-from edgeshare.v1.status_pb2 import WatchSharesRequest
-from edgeshare.v1.status_pb2_grpc import ShareStatusStub
 from tests.kit.manager.wire_client import WireClient
 from tests.kit.processes.waiting import PATIENCE_S
 
@@ -61,7 +56,7 @@ class Attacker:
         self.records = records
         self.allocation_id = allocation_id
         self.sent = 0
-        self._random = random.Random(1)
+        self.random = random.Random(1)
         self._clients: list[WireClient] = []
 
     def socket_path(self, allocation_id: str) -> Path:
@@ -74,6 +69,14 @@ class Attacker:
         self._clients.append(client)
         client.join()
         return client
+
+    def joined_up_to(self, most: int) -> list[WireClient]:
+        """So many clients, or as many as the allocation may have."""
+        clients = []
+        with suppress(ConnectionRefusedError):
+            while len(clients) < most:
+                clients.append(self.joined())
+        return clients
 
     def close(self) -> None:
         """Ends its clients."""
@@ -128,7 +131,7 @@ class Attacker:
     def stale(self) -> None:
         """Releases, usage and forecasts of grants that are over or never were."""
         client = self.joined()
-        numbers = [self._random.randrange(1, 1 << 32) for _ in range(64)]
+        numbers = [self.random.randrange(1, 1 << 32) for _ in range(64)]
         records = [
             kind
             for number in numbers
@@ -139,9 +142,9 @@ class Attacker:
             if self.sent >= self.records or self.over.is_set():
                 return
 
-    def flood(self) -> None:
+    def flood(self, connections: int = 4) -> None:
         """Records that are good, but far too many, over several connections at once."""
-        clients = [self.joined() for _ in range(4)]
+        clients = self.joined_up_to(connections)
         for client in cycle(clients):
             self.pour(client.socket, wire.encode(wire.Request()), 250)
             if self.sent >= self.records or self.over.is_set():
@@ -190,9 +193,9 @@ class Attacker:
             self.over.wait(DRAIN_S)
             client.release(number)
 
-    def asks_for_memory(self) -> None:
+    def asks_for_memory(self, each_s: float = ASKS_EACH_S) -> None:
         """Has many clients that ask again and again for more than there is."""
-        clients = [self.joined() for _ in range(ASKING)]
+        clients = self.joined_up_to(ASKING)
         for number in count(1):
             for client in clients:
                 client.send(wire.Reserve(number, 1 << 50, 0, PLAIN))
@@ -200,7 +203,7 @@ class Attacker:
                 with suppress(BlockingIOError):
                     while client.socket.recv(wire.RECORD_BYTES_MAX, socket.MSG_DONTWAIT):
                         pass
-            if self.over.wait(ASKS_EACH_S):
+            if self.over.wait(each_s):
                 return
 
     def lies_about_memory(self) -> None:
@@ -239,52 +242,3 @@ class Attacker:
                 break
         for connection in kept:
             connection.close()
-
-    def babbles(self) -> None:
-        """Noise, endless headers and huge messages at the gRPC sockets, and streams that nobody reads."""
-        noises = (
-            self._random.randbytes(65536),
-            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 65536,
-            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0" * 1000,
-            b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 1000,
-        )
-        address = f"unix:{self.runtime_dir / STATUS_SOCKET}"
-        with (
-            grpc.insecure_channel(address) as unread,
-            grpc.insecure_channel(
-                f"unix:{self.runtime_dir / ALLOCATIONS_SOCKET}", (("grpc.max_send_message_length", -1),)
-            ) as huge,
-        ):
-            streams = [
-                ShareStatusStub(unread).WatchShares(WatchSharesRequest(interval_ns=100_000_000)) for _ in range(80)
-            ]
-            call = huge.unary_unary("/edgeshare.v1.Allocations/AddAllocation", None, None)
-            while not self.over.is_set():
-                for name in (STATUS_SOCKET, ALLOCATIONS_SOCKET):
-                    for noise in noises:
-                        with socket.socket(socket.AF_UNIX) as connection, suppress(ConnectionError, TimeoutError):
-                            connection.settimeout(0.2)
-                            connection.connect(str(self.runtime_dir / name))
-                            connection.sendall(noise)
-                with pytest.raises(grpc.RpcError):
-                    call(bytes(8 * MIB), timeout=PATIENCE_S)
-                self.over.wait(0.1)
-            for stream in streams:
-                stream.cancel()  # type: ignore[no-untyped-call]
-
-
-ACTS: dict[str, Callable[[Attacker], None]] = {
-    "malformed records": Attacker.malformed,
-    "stale records": Attacker.stale,
-    "a flood": Attacker.flood,
-    "unread answers": Attacker.deaf,
-    "slices that are kept": Attacker.keeps,
-    "long drains": Attacker.drains,
-    "lies about usage": Attacker.lies,
-    "lies about memory": Attacker.lies_about_memory,
-    "memory that is refused": Attacker.asks_for_memory,
-    "connections": Attacker.crowd,
-    "half-closed sockets": Attacker.half_closes,
-    "noise on the gRPC sockets": Attacker.babbles,
-}
-"""What each of them is called."""
