@@ -21,6 +21,7 @@ from edgeshare.contract.errors import EdgeshareError
 from simgpu.environment import variables
 from simgpu.machine import Machine
 from simgpu.native import BURN
+from simgpu.readings import MADE
 
 SAFETY_S = 120
 """Only to end a test that hangs."""
@@ -38,10 +39,29 @@ def demo(*arguments: str, logs: Path) -> Iterator[subprocess.Popen[str]]:
         env=os.environ | {"TMPDIR": str(logs), "CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"},
     )
     try:
+        have_watched(process)
         yield process
     finally:
         process.kill()
         process.wait()
+
+
+def machines(process: subprocess.Popen[str]) -> Iterator[Path]:
+    """The folder of the demo's machine, once there is one."""
+    for path in SHARED_MEMORY.glob(f"{SCRATCH_PREFIX}{process.pid}-*/machine/machine"):
+        yield path.parent
+
+
+def have_watched(process: subprocess.Popen[str]) -> None:
+    """Has what its driver notes fail the test (tests/conftest.py), from the machine's first moment on; returns when
+    there is one, or the demo has ended without."""
+    deadline_s = time.monotonic() + SAFETY_S
+    while process.poll() is None:
+        for directory in machines(process):
+            sys.audit(MADE, directory)
+            return
+        assert time.monotonic() < deadline_s, "there was no machine"
+        time.sleep(0.05)
 
 
 def wait_for_workloads(process: subprocess.Popen[str]) -> Machine:
@@ -49,9 +69,9 @@ def wait_for_workloads(process: subprocess.Popen[str]) -> Machine:
     deadline_s = time.monotonic() + SAFETY_S
     while time.monotonic() < deadline_s:
         assert process.poll() is None, process.communicate()
-        for path in SHARED_MEMORY.glob(f"{SCRATCH_PREFIX}{process.pid}-*/machine/machine"):
+        for directory in machines(process):
             try:
-                machine = Machine(path.parent)
+                machine = Machine(directory)
             except EdgeshareError:  # it is just being made
                 continue
             if {w.name for w in WORKLOADS} <= {p.tag for p in machine.processes() if sum(p.executed_ns)}:
