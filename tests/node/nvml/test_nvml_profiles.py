@@ -14,11 +14,13 @@ from sharemgr.node.metrics import exposition
 from simgpu.create import CONTEXT_OVERHEAD_MIB
 from simgpu.native import BURN
 from simgpu.nvml_profiles import NVML_PROFILES
+from simgpu.trees import JETSONS, add_jetson
 from tests.kit.manager.testbed import MIB, Testbed, in_own_folder
 from tests.kit.processes.waiting import PATIENCE_S
 
 INTEGRATED = {"jetson"}
-"""The inventory of NVML lists none of these: their memory is the machine's (tests/kubelet/kinds/test_jetson.py)."""
+"""The inventory of NVML lists none of these: their memory is the machine's."""
+SERIAL = "1421919056789"
 NO_MEMORY = {"wsl2", "vgpu"}
 NO_PROCESSES = {"vgpu"}
 
@@ -93,6 +95,22 @@ def test_programs_run_side_by_side_and_what_is_not_known_is_said(profiled: Testb
     if name not in LACKING:
         assert said == []
     assert manager.end() == 0
+
+
+def test_a_jetson_that_has_nvml_is_listed_once_by_its_devicetree_and_shared() -> None:
+    with in_own_folder(lambda root: Testbed(root, nvml="jetson", gpus=1), "es-nvml-") as testbed:
+        add_jetson(testbed.root / "host", JETSONS["agx-orin"], SERIAL)
+        manager = testbed.manager(f"inventory: {{root: {testbed.root / 'host'}, sources: [nvml, jetson]}}\n")
+        assert "ready, 1 devices" in manager.ready
+        two(testbed)
+        status = testbed.until(lambda status: [bool(each.grants) for each in status.allocations] == [True] * 2)
+        (device,) = status.devices
+        assert (device.id, device.healthy) == (SERIAL, True)
+        assert manager.end() == 0
+        lines = manager.log().splitlines()
+        assert len([line for line in lines if "is not listed by NVML" in line]) == 1
+        assert len([line for line in lines if "refuses" in line]) == 1, lines  # that faults are told
+        assert not [line for line in lines if "Traceback" in line]
 
 
 @pytest.mark.parametrize("nvml", ["wsl2", "vgpu", "driver-470"])
