@@ -50,7 +50,7 @@ DAEMONS = (*MANAGER, f"{COMMAND}.deviceplugin", "deviceplugin")
 SHOWN = (f"{COMMAND}.status", f"{COMMAND}.top")
 RUNS = {
     "tests/assigner": (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.cluster", *SHOWN),
-    "tests/assigner/status": ("sharemgr.node",),
+    "tests/assigner/status": (f"{COMMAND}.run", "sharemgr.node"),
     "tests/assigner/test_dashboard.py": (*DAEMONS, f"{COMMAND}.run"),
     "tests/cluster": ("edgeshare", "cuda_hook", "sharemgr", "deviceplugin", "labeller", "simgpu"),
     "tests/demo": (*MANAGER, f"{COMMAND}.demo", f"{COMMAND}.run", f"{COMMAND}.simgpu", "simgpu"),
