@@ -58,7 +58,7 @@ RUNS = {
         *(COMMAND, f"{COMMAND}.deviceplugin", f"{COMMAND}.labeller", f"{COMMAND}.sharemgr"),
         *("deviceplugin", "labeller", *SHOWN),
     ),
-    "tests/deploy/uninstall": ("simgpu",),
+    "tests/deploy/uninstall": ("simgpu", f"{COMMAND}.run", f"{COMMAND}.simgpu"),
     "tests/hook": (*MANAGER, f"{COMMAND}.run"),
     "tests/kubelet": (*DAEMONS, f"{COMMAND}.run"),
     "tests/labeller": (COMMAND, f"{COMMAND}.labeller", "labeller"),
