@@ -133,7 +133,8 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     slot->left_ns -= (int64_t)s->cost_ns;
     if (s->unknown)
         es_backlog.unseen_ns = es_submitted_ns();
-    slot->batch.last = s->alone || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
+    slot->batch.last =
+        s->alone || es_costs_marked_singly(s->cost_ns) || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
     /* Where a handle does not say which context is meant, every submission asks. */
     if (slot->left_ns >= 0 && !slot->batch.last &&
         !(es_contexts_many() && (uintptr_t)s->stream <= (uintptr_t)CU_STREAM_PER_THREAD)) {
@@ -168,12 +169,22 @@ static void record_start(const struct submission *s) {
         es_stop_end(slot);
 }
 
+/* Where a batch begins that is measured launch by launch, it is known whether the device is idle. */
+static void look_first(const struct submission *s) {
+    const struct es_cost *cost = es_costs_look(&es_backlog.costs, s->key);
+
+    if (s->shared && s->slot->batch.opened_ns == 0 &&
+        es_costs_marked_singly((uint64_t)es_costs_known_ns(&es_backlog.costs, cost, s->key, es_link_others())))
+        (void)es_collect();
+}
+
 bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word) {
     struct submission s = {slot, key, stream, index, .shared = word != es_word_open, .now_ns = es_now_ns()};
     uint64_t drawn_ns = 0, wait_ns = 0;
     uint32_t progress;
     bool timed;
 
+    look_first(&s);
     es_lock_take(&es_state_lock);
     progress = __atomic_load_n(&es_progress, __ATOMIC_RELAXED);
     weigh(&s, word);
