@@ -55,7 +55,7 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
         return;
     if (batch->work.exact && spent->teaches && spent->apart && !spent->whole) {
         /* Others had little in that time by their estimates, and one of all these is wrong. */
-        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns);
+        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns, 1);
         return;
     }
     if (batch->work.exact && spent->teaches) {
@@ -74,11 +74,12 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
     if (spent->teaches && spent->whole && !batch->amid)
         es_costs_find(&es_backlog.costs, batch->key)->clean = true;
     if (es_backlog.overlap.seen && !batch->held && (spent->behind || batch->stream != latest_stream))
-        es_costs_learn(&es_backlog.costs, batch->key, most_ns);
+        es_costs_learn(&es_backlog.costs, batch->key, most_ns, batch->launches);
     else if (spent->teaches && spent->whole)
-        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns / batch->launches);
+        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns / batch->launches, batch->launches);
     else if (spent->teaches)
-        es_costs_learn_part(&es_backlog.costs, batch->key, spent->own_ns / batch->launches, spent->gpu_ns / batch->launches);
+        es_costs_learn_part(&es_backlog.costs, batch->key, spent->own_ns / batch->launches, spent->gpu_ns / batch->launches,
+                            batch->launches);
     else
         es_costs_miss(&es_backlog.costs, batch->key, batch->amid);
 }
@@ -109,7 +110,7 @@ void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns) {
     } else if (batch->key != 0 && !batch->held && !batch->work.stalled) {
         es_costs_bound(&es_backlog.costs, batch->key, most_ns);
         if (es_costs_find(&es_backlog.costs, batch->key)->exact == 0)
-            es_costs_learn(&es_backlog.costs, batch->key, most_ns);
+            es_costs_learn(&es_backlog.costs, batch->key, most_ns, batch->launches);
         else
             es_costs_miss(&es_backlog.costs, batch->key, 1);
     } else if (batch->key != 0) {
