@@ -301,7 +301,38 @@ seccompProfile:
 # Without compute the runtime hides /dev/nvidia-uvm, which every CUDA program needs, and with it from the plugin's list.
 - name: NVIDIA_DRIVER_CAPABILITIES
   value: compute,utility
+{{- if .Values.driverRoot }}
+- name: EDGESHARE_DRIVER_ROOT
+  value: /driver
+{{- end }}
 {{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Volumes of all three that ask the driver: where it lies, and whatever else is brought there. */}}
+{{- define "edgeshare.driverVolumes" -}}
+{{- with .Values.driverRoot }}
+- name: driver-root
+  hostPath:
+    path: {{ . }}
+    # A node without a driver has it, empty: what comes to lie there is seen.
+    type: DirectoryOrCreate
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "edgeshare.driverMounts" -}}
+{{- if .Values.driverRoot }}
+- name: driver-root
+  mountPath: /driver
+  readOnly: true
+  # A driver's container mounts it there once it runs.
+  mountPropagation: HostToContainer
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}

@@ -1,9 +1,13 @@
 """NVIDIA's management library itself: how it is begun, and what differs from one driver to another. It and the other
 ``nvml`` modules beside it are the only importers of its Python binding."""
 
+import ctypes
 import logging
+import os
+import platform
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pynvml
@@ -16,6 +20,13 @@ from edgeshare.inventory.tree import DEVICETREE, PCI_DEVICES, Tree
 Value = TypeVar("Value")
 
 logger = logging.getLogger(__name__)
+
+LIBRARY = "libnvidia-ml.so.1"
+DRIVER_ROOT = "EDGESHARE_DRIVER_ROOT"
+"""The variable that names a folder in which a driver lies by itself: a container's, a cloud's."""
+
+FOLDERS = ("lib64", "usr/lib64", f"usr/lib/{platform.machine()}-linux-gnu", "usr/lib", "lib")
+"""Where the library lies below such a folder: Container-Optimized OS, Red Hat's and Debian's distributions, others."""
 
 NO_FAULTS = "faults are seen only as far as a look shows them"
 
@@ -57,12 +68,27 @@ def begin(tree: Tree) -> None:
     """Loads the library; ``end`` lets go of it. Raises, with one line, NoDriver where there is none and
     nothing that would need it, and Unavailable where it does not answer."""
     try:
+        _load_from_root()
         pynvml.nvmlInit()
+    except OSError as error:
+        raise Unavailable(f"NVIDIA's library cannot be loaded: {error}") from error
     except pynvml.NVMLError as error:
         missing = isinstance(error, pynvml.NVMLError_LibraryNotFound) and not has_hardware(tree)
         # A Jetson's GPU needs no NVML, and Thor's is on the PCI bus all the same.
         kind = NoDriver if missing or is_tegra(tree.strings(f"{DEVICETREE}/compatible")) else Unavailable
         raise kind(f"no NVIDIA driver answers here: {_init_advice(error)}") from error
+
+
+def _load_from_root() -> None:
+    """Loads the library from below the driver's root, if it is there: the binding then finds it by its name.
+
+    By its path, never by LD_LIBRARY_PATH: beside it may lie the C library of another distribution, with which this
+    program would not start. Raises OSError for a file that cannot be loaded.
+    """
+    if root := os.environ.get(DRIVER_ROOT):
+        found = next((path for folder in FOLDERS if (path := Path(root, folder, LIBRARY)).exists()), None)
+        if found is not None:
+            ctypes.CDLL(str(found))
 
 
 def end() -> None:
@@ -239,7 +265,10 @@ def _name(call: Callable[..., object]) -> str:
 def _init_advice(error: pynvml.NVMLError) -> str:
     match error:
         case pynvml.NVMLError_LibraryNotFound():
-            return "libnvidia-ml.so.1 is not in the library path; install the driver, or mount it here"
+            if root := os.environ.get(DRIVER_ROOT):
+                nowhere = f"{LIBRARY} is neither in the library path nor below {root}, which {DRIVER_ROOT} names"
+                return f"{nowhere}; name the folder that has it in one of {', '.join(FOLDERS)}"
+            return f"{LIBRARY} is not in the library path; install the driver, or mount it here"
         case pynvml.NVMLError_DriverNotLoaded():
             return "the kernel module is not loaded; load it (modprobe nvidia), then start again"
         case pynvml.NVMLError_LibRmVersionMismatch():
