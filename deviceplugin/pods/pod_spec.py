@@ -1,7 +1,7 @@
 """What a pod asks for, parsed strictly from its plain JSON: a wrong value is refused, never guessed at."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from deviceplugin.units.ledger import SHARE_CLASSES, ShareClass, Terms
@@ -9,8 +9,8 @@ from edgeshare.contract.accelerator_kind import GPU, RESOURCES, AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.lifetime import PHASES_OVER
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
-from edgeshare.contract.quantity import memory_mib, whole_number
 from edgeshare.contract.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
+from edgeshare.kube.objects.pod_containers import Container, containers, mapping
 
 ANNOTATIONS = (GPU_ASSIGNMENT, GPU_PERCENT_LIMIT, SHARE_CLASS)
 
@@ -43,16 +43,13 @@ def asking_containers(pod: dict[str, Any], kind: AcceleratorKind = GPU) -> list[
     many it asks for, and whether PodResources lists it, as it does all but plain init containers. One that asks for no
     number is left out."""
     found = []
-    mains = len((pod.get("spec") or {}).get("containers") or [])
-    containers = _containers(pod)
-    for place, container in enumerate(containers):
+    for each in _containers(pod):
         try:
-            percent = _percent(container, kind)
+            percent = each.asked(kind.resource)
         except InvalidRequest:
             continue
         if percent:
-            listed = place >= len(containers) - mains or container.get("restartPolicy") == "Always"
-            found.append((str(container["name"]), percent, listed))
+            found.append((each.name, percent, each.runs_along))
     return found
 
 
@@ -61,17 +58,15 @@ def parse_terms(pod: dict[str, Any], container: str, units: int, kind: Accelerat
 
     Raises InvalidRequest, in one line that names the container or the annotation.
     """
-    limits = _limits(pod, container)
-    percent = whole_number(limits.get(kind.resource, "0"), kind.resource)
+    asking = _container(pod, container)
+    percent = asking.asked(kind.resource)
     if percent != units:
         raise InvalidRequest(
             f"container {container} asks for {percent} of {kind.resource}, but the kubelet gave it {units}: "
             "make the pod anew"
         )
     _, request_percent = parse_request_percent(percent)
-    cap_mib = 0
-    if kind.has_memory and GPU_MEMORY_MIB in limits:
-        cap_mib = memory_mib(limits[GPU_MEMORY_MIB], f"container {container}: {GPU_MEMORY_MIB}")
+    cap_mib = asking.cap_mib(kind)
     annotations = pod.get("metadata", {}).get("annotations") or {}
     shared = request_percent < UNITS_PER_DEVICE
     return Terms(
@@ -79,23 +74,19 @@ def parse_terms(pod: dict[str, Any], container: str, units: int, kind: Accelerat
         limit_percent=_limit(annotations, request_percent) if shared else 0,
         share_class=_share_class(annotations),
         memory_mib=cap_mib,
-        hooked=shared or cap_mib > 0 or _is_shared_beside(limits, kind),
+        hooked=shared or cap_mib > 0 or _is_shared_beside(asking, kind),
     )
 
 
 def init_container(pod: dict[str, Any], units: int, kind: AcceleratorKind = GPU) -> str | None:
     """The pod's first plain init container that asks for just as many units."""
-    for container in pod.get("spec", {}).get("initContainers") or []:
-        if container.get("restartPolicy") != "Always" and _percent(container, kind) == units:
-            return str(container["name"])
-    return None
+    asking = (each.name for each in _containers(pod) if not each.runs_along and each.asked(kind.resource) == units)
+    return next(asking, None)
 
 
 def asks_later(pod: dict[str, Any], kind: AcceleratorKind = GPU) -> bool:
     """Whether any container that PodResources lists (sidecars too) asks for units."""
-    spec = pod.get("spec", {})
-    sidecars = [c for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]
-    return any(_percent(container, kind) for container in [*(spec.get("containers") or []), *sidecars])
+    return any(each.runs_along and each.asked(kind.resource) for each in _containers(pod))
 
 
 def is_over(pod: dict[str, Any] | None, pod_uid: str) -> bool:
@@ -113,27 +104,20 @@ def _slim(container: dict[str, Any]) -> dict[str, Any]:
     return kept if policy is None else {**kept, "restartPolicy": policy}
 
 
-def _limits(pod: dict[str, Any], name: str) -> dict[str, str]:
-    for container in _containers(pod):
-        if container.get("name") == name:
-            return dict((container.get("resources") or {}).get("limits") or {})
+def _containers(pod: dict[str, Any]) -> Iterator[Container]:
+    return containers(mapping(pod, "spec"))
+
+
+def _container(pod: dict[str, Any], name: str) -> Container:
+    for each in _containers(pod):
+        if each.name == name:
+            return each
     raise InvalidRequest(f"the pod has no container {name}: make the pod anew")
 
 
-def _containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    spec = pod.get("spec", {})
-    return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
-
-
-def _is_shared_beside(limits: Mapping[str, str], kind: AcceleratorKind) -> bool:
+def _is_shared_beside(asking: Container, kind: AcceleratorKind) -> bool:
     """Whether the container has a part of a device of another kind. It has one preload file: both say the same."""
-    others = (whole_number(limits.get(resource, "0"), resource) for resource in RESOURCES if resource != kind.resource)
-    return any(percent % UNITS_PER_DEVICE for percent in others)
-
-
-def _percent(container: dict[str, Any], kind: AcceleratorKind) -> int:
-    limits = (container.get("resources") or {}).get("limits") or {}
-    return whole_number(limits.get(kind.resource, "0"), kind.resource)
+    return any(asking.asked(other) % UNITS_PER_DEVICE for other in RESOURCES if other != kind.resource)
 
 
 def _limit(annotations: dict[str, str], request_percent: int) -> int:

@@ -10,12 +10,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB
-from edgeshare.contract.quantity import whole_number
 from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import peak
 from edgeshare.kube.faults import first_fault
 from edgeshare.kube.kube import Kube
-from sharemgr.cluster.state.accelerators import name_of
+from edgeshare.kube.objects import accelerator_node
+from edgeshare.kube.objects.accelerator_node import name_of, status_of
+from edgeshare.kube.objects.pod_containers import containers
 
 ASKED = (*RESOURCES, GPU_MEMORY_MIB)
 WAITING = "spec.nodeName=,status.phase=Pending"
@@ -39,10 +40,10 @@ class Part(BaseModel):
 class Taken(Part):
     """What one container has of a device."""
 
-    namespace: str = ""
-    pod: str = ""
+    namespace: Line = ""
+    pod: Line = ""
     """Empty where the node does not know yet whose it is."""
-    container: str = ""
+    container: Line = ""
     percent: int
     memory_mib: int
 
@@ -50,12 +51,12 @@ class Taken(Part):
 class Device(Part):
     """One device of a node."""
 
-    id: str
-    kind: str = ""
-    model: str = ""
+    id: Line
+    kind: Line = ""
+    model: Line = ""
     memory_mib: int = 0
     healthy: bool
-    why: str = ""
+    why: Line = ""
     """Where it is not healthy."""
     taken: list[Taken] = []
 
@@ -117,49 +118,7 @@ class _Metadata(Part):
     namespace: Line = ""
 
 
-class _Device(Part):
-    id: Line
-    kind: Line = ""
-    model: Line = ""
-    memory_mib: int = Field(default=0, alias="memoryMiB")
-    healthy: bool
-    cause: Line = ""
-
-
-class _Pod(Part):
-    namespace: Line = ""
-    name: Line = ""
-
-
-class _Allocation(Part):
-    devices: list[str]
-    units_each: int = Field(alias="unitsEach")
-    memory_mib: int = Field(alias="memoryMiB")
-    pod: _Pod = _Pod()
-    container: Line = ""
-
-
-class _Devices(Part):
-    devices: list[_Device] = []
-    allocations: list[_Allocation] = []
-
-
-class _AcceleratorNode(Part):
-    status: _Devices = _Devices()
-
-
-class _Resources(Part):
-    limits: dict[str, int | str] = {}
-
-
-class _Container(Part):
-    resources: _Resources = _Resources()
-    restart_policy: Line = Field(default="", alias="restartPolicy")
-
-
 class _Spec(Part):
-    containers: list[_Container] = []
-    init_containers: list[_Container] = Field(default=[], alias="initContainers")
     scheduler_name: Line = Field(default="", alias="schedulerName")
 
 
@@ -183,13 +142,13 @@ def parse_node(thing: Json) -> Node:
     """A node by its AcceleratorNode; one that tells nonsense has a fault. Raises InvalidRequest for what is none."""
     name = in_one_line(name_of(thing), LINE_MAX)
     try:
-        told = _AcceleratorNode.model_validate(thing).status
-    except ValidationError as error:
-        return Node(name=name, fault=first_fault(error))
+        told = status_of(thing)
+    except InvalidRequest as error:
+        return Node(name=name, fault=str(error))
     return Node(name=name, devices=[_device(each, told.allocations) for each in told.devices])
 
 
-def _device(device: _Device, allocations: list[_Allocation]) -> Device:
+def _device(device: accelerator_node.Device, allocations: list[accelerator_node.Allocation]) -> Device:
     return Device(
         id=device.id,
         kind=device.kind,
@@ -215,9 +174,11 @@ def parse_waiting(thing: Json) -> Waiting | None:
     """A pod that has no node; None for one that asks for no share. Raises InvalidRequest for what is no pod."""
     try:
         pod = _WaitingPod.model_validate(thing)
-        asks = {name: _asked(pod.spec, name) for name in ASKED}
+        asking = list(containers(thing["spec"]))
     except ValidationError as error:
         raise InvalidRequest(f"expected a pod: {first_fault(error)}") from error
+    # What it takes at a time: as much as its largest plain init container, or all the others together.
+    asks = {name: peak((each.asked(name), each.runs_along) for each in asking) for name in ASKED}
     if not any(asks[name] for name in RESOURCES):
         return None
     return Waiting(
@@ -227,13 +188,3 @@ def parse_waiting(thing: Json) -> Waiting | None:
         scheduler=pod.spec.scheduler_name,
         why=next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), ""),
     )
-
-
-def _asked(spec: _Spec, resource: str) -> int:
-    """What a pod takes of it at a time: as much as its largest plain init container, or all the others together."""
-    sizes = [
-        (whole_number(str(each.resources.limits.get(resource, 0)), resource), along or each.restart_policy == "Always")
-        for containers, along in ((spec.init_containers, False), (spec.containers, True))
-        for each in containers
-    ]
-    return peak(sizes)

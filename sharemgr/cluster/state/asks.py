@@ -25,7 +25,7 @@ KNOWN = 256
 bound."""
 
 
-class Container(NamedTuple):
+class Asking(NamedTuple):
     """What one asks for of one kind of device."""
 
     name: str
@@ -33,8 +33,7 @@ class Container(NamedTuple):
     memory_mib: int
     """Of each device; 0: in proportion."""
     runs_along: bool
-    """With the others. A plain init container does not: it is over before the next one starts, which takes over its
-    units."""
+    """With those after it (edgeshare.kube.objects.pod_containers)."""
     kind: Accelerator = Accelerator.GPU
 
     @property
@@ -44,7 +43,7 @@ class Container(NamedTuple):
 
 
 @lru_cache(KNOWN)
-def asks_of(every: tuple[Container, ...], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
+def asks_of(every: tuple[Asking, ...], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Asking, ...], ...]]:
     """What is asked of the devices of one kind, and for which containers: one ask for each container, and for the plain
     init containers before it, whose units it takes over; where the pod's containers are to be ``together``, one for
     all."""
@@ -67,12 +66,12 @@ def asks_of(every: tuple[Container, ...], together: bool) -> tuple[tuple[Ask, ..
     return tuple(asks), tuple(map(tuple, groups))
 
 
-def _words(every: Sequence[Container]) -> str:
+def _words(every: Sequence[Asking]) -> str:
     """What people call the devices that these ask for."""
     return f"{KINDS[every[0].kind].word}s"
 
 
-def _ask(group: list[Container]) -> Ask:
+def _ask(group: list[Asking]) -> Ask:
     if len({bool(each.memory_mib) for each in group}) > 1:
         # What they need together would differ with the GPU.
         names = " and ".join(each.name for each in group)
@@ -86,9 +85,9 @@ def _ask(group: list[Container]) -> Ask:
     return Ask(*parse_request_percent(percent), memory_mib, group[0].kind)
 
 
-def _handed_on(every: Sequence[Container]) -> list[list[Container]]:
+def _handed_on(every: Sequence[Asking]) -> list[list[Asking]]:
     """The containers, each with the plain init containers whose units it takes over."""
-    groups: list[list[Container]] = [[]]
+    groups: list[list[Asking]] = [[]]
     for each in every:
         groups[-1].append(each)
         if each.runs_along:
@@ -106,12 +105,12 @@ def _handed_on(every: Sequence[Container]) -> list[list[Container]]:
     return groups
 
 
-def _leaves(each: Container, group: list[Container], groups: list[list[Container]]) -> bool:
+def _leaves(each: Asking, group: list[Asking], groups: list[list[Asking]]) -> bool:
     """Whether the kubelet would give some of its units to a container of another group."""
     return group is not groups[-1] and group[-1].percent < each.percent
 
 
-def _check_together(every: Sequence[Container]) -> None:
+def _check_together(every: Sequence[Asking]) -> None:
     for each in every:
         if each.ask.is_whole:
             raise InvalidRequest(

@@ -1,7 +1,7 @@
 """Pods as the assigner knows them, parsed from their plain JSON. What is impossible is told as the pod's fault, never
 guessed at."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,13 +15,13 @@ from edgeshare.contract.names import (
     GPU_AFFINITY,
     GPU_ASSIGNMENT,
     GPU_EXCLUSION,
-    GPU_MEMORY_MIB,
     GPU_MODEL,
     SHARE_CLASS,
 )
-from edgeshare.contract.quantity import memory_mib, whole_number
 from edgeshare.contract.units import parse_request_percent, peak
-from sharemgr.cluster.state.asks import Container, asks_of
+from edgeshare.kube.objects.pod_containers import Container, mapping, text
+from edgeshare.kube.objects.pod_containers import containers as containers_of
+from sharemgr.cluster.state.asks import Asking, asks_of
 from sharemgr.cluster.state.cores import Cores, parse_cores
 from sharemgr.cluster.state.request import Ask, Program, Request
 
@@ -29,9 +29,6 @@ Json = dict[str, Any]
 
 LATENCY = "latency"
 MODELS_MAX = 16
-TEXT_MAX = 253
-"""Characters of a name, and more than any uid has."""
-
 CONTAINERS_MAX = 1_000
 """Of a pod, and of init containers as many. Each costs the loop some 17 µs at each look at its pod."""
 
@@ -50,7 +47,7 @@ class SharePod:
     priority: int = 0
     is_over: bool = False
     request: Request = field(default_factory=lambda: Request(()))
-    containers: tuple[tuple[Container, ...], ...] = ()
+    containers: tuple[tuple[Asking, ...], ...] = ()
     """Those that each ask of the request is for."""
     assignment: str | None = None
     """As it is written at the pod."""
@@ -75,7 +72,7 @@ class SharePod:
                 assignment.setdefault(each.kind, {})[each.name] = tuple(ids[: each.ask.devices])
         return write_assignment(assignment)
 
-    def assigned(self) -> list[list[tuple[Container, tuple[str, ...]]]]:
+    def assigned(self) -> list[list[tuple[Asking, tuple[str, ...]]]]:
         """Each container's devices, as the annotation says, by ask. A kind of which it names none was left to the
         node. Raises InvalidRequest where there is no annotation, or it says what cannot be."""
         if self.assignment is None:
@@ -96,18 +93,18 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
     and most that a watch tells is of such pods."""
     if not isinstance(pod, dict):
         raise InvalidRequest(f"expected a pod, found a {type(pod).__name__}")
-    metadata, spec, status = (_mapping(pod, key) for key in ("metadata", "spec", "status"))
-    uid, name = _text(metadata, "uid"), _text(metadata, "name")
+    metadata, spec, status = (mapping(pod, key) for key in ("metadata", "spec", "status"))
+    uid, name = text(metadata, "uid"), text(metadata, "name")
     if not uid or not name:
         raise InvalidRequest("expected a pod with metadata.uid and metadata.name")
     is_over, before = status.get("phase") in PHASES_OVER, bound(uid)
     if before is not None and before.assignment is not None:
         return replace(before, is_over=True) if is_over else before
-    annotations, labels = (_mapping(metadata, key) for key in ("annotations", "labels"))
-    namespace, version = _text(metadata, "namespace"), _text(metadata, "resourceVersion")
+    annotations, labels = (mapping(metadata, key) for key in ("annotations", "labels"))
+    namespace, version = text(metadata, "namespace"), text(metadata, "resourceVersion")
     priority = spec.get("priority")
     request, fault = Request(()), ""
-    containers: tuple[tuple[Container, ...], ...] = ()
+    containers: tuple[tuple[Asking, ...], ...] = ()
     try:
         request, containers = _request(namespace, spec, annotations, labels)
     except InvalidRequest as error:
@@ -117,22 +114,27 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
         namespace,
         name,
         version,
-        node=_text(spec, "nodeName"),
+        node=text(spec, "nodeName"),
         priority=priority if isinstance(priority, int) else 0,
         is_over=is_over,
         request=request,
         containers=containers,
         assignment=None if annotations.get(GPU_ASSIGNMENT) is None else str(annotations[GPU_ASSIGNMENT]),
-        nominated=_text(status, "nominatedNodeName"),
+        nominated=text(status, "nominatedNodeName"),
         fault=fault,
     )
 
 
 def _request(
     namespace: str, spec: Mapping[str, Any], annotations: Mapping[str, Any], labels: Mapping[str, Any]
-) -> tuple[Request, tuple[tuple[Container, ...], ...]]:
+) -> tuple[Request, tuple[tuple[Asking, ...], ...]]:
     """What a pod asks for, and for which containers."""
-    every = list(_every_container(spec))
+    for key in ("initContainers", "containers"):
+        if isinstance(spec.get(key), list) and len(spec[key]) > CONTAINERS_MAX:
+            raise InvalidRequest(
+                f"spec.{key} has {len(spec[key])} containers: no node runs over {CONTAINERS_MAX} of a pod"
+            )
+    every = list(containers_of(spec))
     affinity = labels.get(GPU_AFFINITY)
     asks, containers = _asks(every, bool(affinity))
     cores = _cores(spec, every)
@@ -149,34 +151,17 @@ def _request(
     return request, containers
 
 
-def _every_container(spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """In the order in which the kubelet admits them, each with whether it runs along with those after it."""
-    for key in ("initContainers", "containers"):
-        every = spec.get(key) or []
-        if not isinstance(every, list):
-            raise InvalidRequest(f"expected a list at spec.{key}, found a {type(every).__name__}")
-        if len(every) > CONTAINERS_MAX:
-            raise InvalidRequest(f"spec.{key} has {len(every)} containers: no node runs over {CONTAINERS_MAX} of a pod")
-        for each in every:
-            if not isinstance(each, dict):
-                raise InvalidRequest(f"expected containers in spec.{key}, found a {type(each).__name__}")
-            yield each, key == "containers" or each.get("restartPolicy") == "Always"
-
-
-def _asks(
-    every: Sequence[tuple[Mapping[str, Any], bool]], together: bool
-) -> tuple[tuple[Ask, ...], tuple[tuple[Container, ...], ...]]:
+def _asks(every: Sequence[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Asking, ...], ...]]:
     """What is asked of all kinds of device, one after the other, and for which containers."""
-    asking: dict[Accelerator, list[Container]] = {}
-    for each, runs_along in every:
-        limits = _mapping(_mapping(each, "resources"), "limits")
-        for kind in KINDS.values() if limits else ():
-            if kind.resource in limits:
-                asked = _container(kind, _text(each, "name"), limits, runs_along)
+    asking: dict[Accelerator, list[Asking]] = {}
+    for each in every:
+        for kind in KINDS.values() if each.limits else ():
+            if kind.resource in each.limits:
+                asked = _asking(kind, each)
                 if asked.percent:
                     asking.setdefault(kind.accelerator, []).append(asked)
     asks: tuple[Ask, ...] = ()
-    containers: tuple[tuple[Container, ...], ...] = ()
+    containers: tuple[tuple[Asking, ...], ...] = ()
     for kind in KINDS.values():
         if kind.accelerator in asking:
             more = asks_of(tuple(asking[kind.accelerator]), together and kind.is_chosen_by_wish)
@@ -184,39 +169,33 @@ def _asks(
     return asks, containers
 
 
-def _cores(spec: Mapping[str, Any], every: Sequence[tuple[Mapping[str, Any], bool]]) -> Cores:
+def _cores(spec: Mapping[str, Any], every: Sequence[Container]) -> Cores:
     """As kube-scheduler counts them (component-helpers, resource/helpers.go): what its containers ask for at a time, or
     the pod as a whole, and its overhead."""
-    sizes = [
-        (parse_cores(_mapping(_mapping(each, "resources"), "requests"), f"container {each.get('name')}"), runs_along)
-        for each, runs_along in every
-    ]
+    sizes = [(parse_cores(each.requests, f"container {each.name}"), each.runs_along) for each in every]
     if len(sizes) == 1:  # of nearly all
         cpu_milli, ram_mib = sizes[0][0].cpu_milli, sizes[0][0].ram_mib
     else:
         cpu_milli = peak((size.cpu_milli, runs_along) for size, runs_along in sizes)
         ram_mib = peak((size.ram_mib, runs_along) for size, runs_along in sizes)
-    of_all = _mapping(_mapping(spec, "resources"), "requests")
+    of_all = mapping(mapping(spec, "resources"), "requests")
     if of_all:
         whole = parse_cores(of_all, "spec.resources")
         cpu_milli = whole.cpu_milli if "cpu" in of_all else cpu_milli
         ram_mib = whole.ram_mib if "memory" in of_all else ram_mib
-    overhead = _mapping(spec, "overhead")
+    overhead = mapping(spec, "overhead")
     cores = Cores(cpu_milli, ram_mib)
     return cores + parse_cores(overhead, "spec.overhead") if overhead else cores
 
 
-def _container(kind: AcceleratorKind, name: str, limits: Mapping[str, Any], runs_along: bool) -> Container:
-    percent = whole_number(limits[kind.resource], f"container {name}: {kind.resource}")
-    cap_mib = 0
+def _asking(kind: AcceleratorKind, container: Container) -> Asking:
+    percent = container.asked(kind.resource)
     if percent:
         try:
             parse_request_percent(percent)
         except InvalidRequest as error:
-            raise InvalidRequest(f"container {name}: {kind.resource}: {error}") from error
-    if kind.has_memory and GPU_MEMORY_MIB in limits:
-        cap_mib = memory_mib(limits[GPU_MEMORY_MIB], f"container {name}: {GPU_MEMORY_MIB}")
-    return Container(name, percent, cap_mib, runs_along, kind.accelerator)
+            raise InvalidRequest(f"container {container.name}: {kind.resource}: {error}") from error
+    return Asking(container.name, percent, container.cap_mib(kind), container.runs_along, kind.accelerator)
 
 
 def _models(text: object) -> frozenset[str]:
@@ -232,21 +211,3 @@ def _models(text: object) -> frozenset[str]:
     if len(models) > MODELS_MAX:
         raise InvalidRequest(f"annotation {GPU_MODEL} names {len(models)} models: name at most {MODELS_MAX}")
     return frozenset(models)
-
-
-def _mapping(thing: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = thing.get(key)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise InvalidRequest(f"expected an object at {key}, found a {type(found).__name__}")
-    return found
-
-
-def _text(thing: Mapping[str, Any], key: str) -> str:
-    found = thing.get(key)
-    if found is None:
-        return ""
-    if not isinstance(found, str) or len(found) > TEXT_MAX or not found.isprintable():
-        raise InvalidRequest(f"expected a text of at most {TEXT_MAX} printable characters at {key}")
-    return found

@@ -4,23 +4,19 @@ server tells."""
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress, ValidationError
 
 from edgeshare.contract.address import join_address
 from edgeshare.contract.errors import InvalidRequest
-from edgeshare.contract.object_names import NAME_MAX
 from edgeshare.kube.faults import first_fault
+from edgeshare.kube.objects.accelerator_node import Name, name_of, status_of
 from sharemgr.cluster.config import ObjectName
 from sharemgr.cluster.replica.announcing import SERVICE_LABEL
-from sharemgr.cluster.state.accelerators import name_of
 from sharemgr.cluster.status.query import Query
 
 ADDRESSES_MAX = 4
 """Of one node: while its manager is being replaced there are two."""
-
-Name = Annotated[str, Field(max_length=NAME_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +122,6 @@ class _EndpointSlice(_Part):
     ports: list[_Port] | None = None
 
 
-class _Pod(_Part):
-    namespace: Name = ""
-    name: Name = ""
-
-
-class _Allocation(_Part):
-    pod: _Pod = _Pod()
-
-
-class _Devices(_Part):
-    allocations: list[_Allocation] = []
-
-
-class _AcceleratorNode(_Part):
-    status: _Devices = _Devices()
-
-
 def parse_endpoints(thing: object) -> EndpointSlice:
     """An EndpointSlice from its plain JSON. Raises InvalidRequest for what is none."""
     try:
@@ -162,8 +141,8 @@ def parse_placed(thing: object) -> Placed:
     what has no name."""
     name = name_of(thing)
     try:
-        allocations = _AcceleratorNode.model_validate(thing).status.allocations
-    except ValidationError:
+        allocations = status_of(thing).allocations
+    except InvalidRequest:
         # The assigner's log says so, and its metrics count it.
         return Placed(name, frozenset())
     return Placed(name, frozenset((each.pod.namespace, each.pod.name) for each in allocations if each.pod.name))

@@ -3,6 +3,7 @@ from deviceplugin.units.ledger import Allocation, Owner
 from edgeshare.contract.devices import Device
 from edgeshare.contract.health import HEALTHY, Health, Reason, Source
 from edgeshare.contract.units import unit_id
+from edgeshare.kube.objects.accelerator_node import name_of, status_of
 
 ILL = Health(False, Reason.FELL_OFF_BUS, "XID 79", "after a reset", Source.DRIVER_EVENT, 1_782_000_000_000_000_000)
 DEVICES = [(Device("a", 0, "Tesla T4", 16_000), HEALTHY), (Device("b", 1, "A100", 40_000, healthy=False), ILL)]
@@ -51,3 +52,15 @@ def test_caps_and_units_are_of_each_device() -> None:
     one, two = accelerator_node("n1", "", DEVICES, [capped, whole])["status"]["allocations"]
     assert (one["devices"], one["unitsEach"], one["memoryMiB"]) == (["a", "b"], 100, 16_000)
     assert (two["id"], two["memoryMiB"]) == ("2", 2000)
+
+
+def test_who_reads_it_finds_what_was_written() -> None:
+    capped = Allocation("1", frozenset(unit_id("b", unit) for unit in range(30)), "", OWNER, memory_mib=2000)
+    thing = accelerator_node("n1", "", DEVICES, [capped])
+    told = status_of(thing)
+    assert name_of(thing) == "n1"
+    ill, made = told.devices[1], told.allocations[0]
+    assert (ill.id, ill.kind, ill.model, ill.memory_mib, ill.healthy) == ("b", "gpu", "A100", 40_000, False)
+    assert (ill.cause, told.devices[0].cause) == ("XID 79", "")
+    assert (made.id, made.devices, made.units_each, made.memory_mib) == ("1", ["b"], 30, 2000)
+    assert (made.pod.namespace, made.pod.name, made.pod.uid, made.container) == ("team", "trainer", "u1", "main")

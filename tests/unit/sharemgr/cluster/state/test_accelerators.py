@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import InvalidRequest
-from sharemgr.cluster.state.accelerators import ALLOCATIONS_MAX, DEVICES_MAX, parse_node
+from edgeshare.kube.objects.accelerator_node import ALLOCATIONS_MAX, DEVICES_MAX
+from sharemgr.cluster.state.accelerators import parse_node
 from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Take

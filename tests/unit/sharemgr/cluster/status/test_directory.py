@@ -24,7 +24,8 @@ def endpoints(*of: Json, name: str = "m-1", service: str = "managers", port: int
 
 
 def accelerator_node(name: str, *pods: tuple[str, str]) -> Json:
-    allocations = [{"id": "a", "pod": {"namespace": namespace, "name": pod}} for namespace, pod in pods]
+    made = {"id": "a", "devices": ["g"], "unitsEach": 10, "memoryMiB": 0}
+    allocations = [{**made, "pod": {"namespace": namespace, "name": pod}} for namespace, pod in pods]
     return {"metadata": {"name": name}, "status": {"allocations": allocations}}
 
 
