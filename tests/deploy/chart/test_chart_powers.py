@@ -73,7 +73,7 @@ def test_service_account_may_write_what_the_plugin_writes_and_nothing_else(rende
         for verb in rule["verbs"]
     }
     writing = {right for right in rights if right[2] not in ("get", "list", "watch")}
-    # What of a pod and which AcceleratorNode, policies say: see test_assignment.py.
+    # What of a pod and which AcceleratorNode, policies say: see test_assignment_rights.py.
     assert writing == {
         ("", "nodes/status", "patch"),
         ("", "events", "create"),

@@ -222,7 +222,7 @@ def test_what_needs_a_right_is_refused_without_it_and_never_with_it(
 
 def test_each_right_that_is_asked_through_these_is_taken_away(roles: dict[str, Object]) -> None:
     of_others = {
-        # A policy asks for it: tests/deploy/test_assignment.py.
+        # A policy asks for it: tests/deploy/test_assignment_rights.py.
         ("assignments.share.edge", "set"),
         # Where its output is a NodeFeature: tests/deploy/labeller/test_labeller_policy.py, which has the kind.
         *(("nodefeatures.nfd.k8s-sigs.io", verb) for verb in ("get", "delete", "create", "patch")),

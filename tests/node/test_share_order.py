@@ -1,5 +1,5 @@
 """Programs with shares, as the simulated GPU executed them, and how that is shown. Who gets more is judged here; how
-much exactly, on the virtual clock (tests/virtual/test_shares.py)."""
+much exactly, on the virtual clock (tests/virtual/test_exact_shares.py)."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 """Who gets what, and what status tells of it, to a point: three programs, one of which comes late, dies, stops or
-pauses; a limit; a manager that was away. In real time tests/node/test_shares.py judges the order alone."""
+pauses; a limit; a manager that was away. In real time tests/node/test_share_order.py judges the order alone."""
 
 import pytest
 
