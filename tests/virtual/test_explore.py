@@ -8,6 +8,7 @@ from tests.kit.virtual.cases.case import Case
 from tests.kit.virtual.cases.explore import owed, seeds
 from tests.kit.virtual.cases.oracles import FALLS_SHORT, MORE_GPU_TIME, Flaw, flaws
 from tests.kit.virtual.cases.random_case import VARIANTS, random_case
+from tests.kit.virtual.cases.shrink import shrunk
 from tests.kit.virtual.cases.tally import SHORT, most_short, note
 from tests.kit.virtual.figures.ratchet import shortfalls, told_too_much
 from tests.kit.virtual.world import World
@@ -23,6 +24,9 @@ NEAR = 6
 
 QUICK, USUAL, SOAK = 60, 600, 10_000
 """Cases of `make check`, `make test` and `make soak`."""
+
+TRIES_MOST = 60
+"""Runs that a failure is made smaller by: no more than another half of a minute."""
 
 VARIED = 10
 """One of so many is run otherwise, too."""
@@ -71,12 +75,23 @@ def told(case: Case, found: Iterable[Flaw]) -> str:
     return f"{what}: python -m tests.kit.virtual.cases.explore --shrink --replay '{case.line()}'"
 
 
-def those_with(found: Mapping[str, tuple[Case, list[Flaw]]], matters: Callable[[str, str], bool]) -> dict[str, str]:
+Wrong = Mapping[str, tuple[Case, list[Flaw]]]
+"""Cases by their names, each with what did not hold of it."""
+
+
+def those_with(found: Wrong, matters: Callable[[str, str], bool]) -> Wrong:
     """Cases with a flaw of a kind that matters of them, each with that."""
     those = {
         name: (case, [flaw for flaw in owed(each) if matters(name, flaw.kind)]) for name, (case, each) in found.items()
     }
-    return {name: told(case, each) for name, (case, each) in those.items() if each}
+    return {name: (case, each) for name, (case, each) in those.items() if each}
+
+
+def failure(world: World, wrong: Wrong) -> str:
+    """A line for each case of which something did not hold, and a smaller one of which the first one's does not."""
+    case, found = next(iter(wrong.values()))
+    small = shrunk(case, found, lambda of: owed(flaws(of, world.run)), TRIES_MOST)
+    return "\n".join([*(told(*each) for each in wrong.values()), f"the first one, smaller: {small.line()}"])
 
 
 def is_new(name: str, kind: str) -> bool:
@@ -84,7 +99,7 @@ def is_new(name: str, kind: str) -> bool:
     return kind not in KNOWN.get(name, ())
 
 
-def run_all(world: World, cases: Mapping[str, Case]) -> dict[str, tuple[Case, list[Flaw]]]:
+def run_all(world: World, cases: Mapping[str, Case]) -> Wrong:
     """Each with its flaws."""
     return {name: (case, flaws(case, world.run)) for name, case in cases.items()}
 
@@ -93,19 +108,19 @@ def test_no_random_program_falls_short(world: World, noted: Note, first: int) ->
     found = run_all(world, {named(number): random_case(number) for number in range(first, first + CHUNK)})
     more = {name: flaw.what for name, (_, each) in found.items() for flaw in each if flaw.kind == MORE_GPU_TIME}
     everywhere = noted(more)
-    wrong = [*those_with(found, is_new).values()]
+    wrong = those_with(found, is_new)
+    assert not wrong, failure(world, wrong)
     if everywhere is not None and len(everywhere) * CHUNK == USUAL:
         lines = [f"{name}: {what}" for each in everywhere for name, what in each.items()]
-        if len(lines) > told_too_much() + NEAR:
-            wrong += [f"{len(lines)} programs of all are told too much, {told_too_much()} were:", *lines]
-    assert not wrong, "\n".join(wrong)
+        too_many = f"{len(lines)} programs of all are told too much, {told_too_much()} were:"
+        assert len(lines) <= told_too_much() + NEAR, "\n".join([too_many, *lines])
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_random_program_falls_short_where_it_is_run_otherwise(world: World, first: int, variant: str) -> None:
     numbers = range(first, first + CHUNK)
     new = those_with(run_all(world, {named(n, variant): VARIANTS[variant](n) for n in numbers}), is_new)
-    assert not new, "\n".join(new.values())
+    assert not new, failure(world, new)
 
 
 @pytest.mark.soak
@@ -115,12 +130,12 @@ def test_of_further_random_programs_no_larger_part_falls_short(
 ) -> None:
     numbers = range(further, further + STRETCH)
     found = run_all(world, {named(number, how): CASES[how](number) for number in numbers})
-    short = those_with(found, lambda name, kind: kind in FALLS_SHORT)
+    short = {name: told(*each) for name, each in those_with(found, lambda _, kind: kind in FALLS_SHORT).items()}
     for name, line in short.items():
         record_property(SHORT, f"{name}: {line}")
     everywhere = noted(short)
-    worse = those_with(found, lambda name, kind: kind not in FALLS_SHORT)
-    assert not worse, "\n".join(worse.values())
+    worse = those_with(found, lambda _, kind: kind not in FALLS_SHORT)
+    assert not worse, failure(world, worse)
     if everywhere is not None:
         of_known = USUAL + len(VARIANTS) * USUAL // VARIED
         most = most_short(len(KNOWN), of_known, STRETCH * len(everywhere))
@@ -132,4 +147,4 @@ def test_of_further_random_programs_no_larger_part_falls_short(
 def test_what_failed_once_does_so_no_more(world: World, number: int) -> None:
     case = seeds()[number]
     found = owed(flaws(case, world.run))
-    assert not found, told(case, found)
+    assert not found, failure(world, {"it": (case, found)})
