@@ -7,21 +7,45 @@
 #include "threads/slots.h"
 #include "usage/measured.h"
 
-/* The latest end in each stream that was seen, and what had been submitted when its marker was recorded. */
+/* Batches of a stream that ended together, as far as is known. */
+struct together {
+    uint64_t launches; /* 0: there are none */
+    uint64_t key;      /* 0: of several functions */
+    uint64_t opened_ns;
+    uint64_t before_ns;
+};
+
+/* The latest end in each stream that was seen, and what had been submitted when its marker was recorded; what has ended since then,
+ * and before another end of that stream that is seen. */
 static struct {
     uint64_t ended_ns;
     uint64_t mark_ns;
+    struct together since;
 } latest_of[ES_STREAMS] ES_UNDER(es_state_lock);
 
-/* For how long a launch kept its stream, by the end of all of the batch. It took no longer by itself, and as
- * long where streams run beside each other. Of several threads' batches in one stream one may have begun before the
- * marker of another. */
-ES_LOCKED(es_state_lock) static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns) {
-    const bool follows = batch->stream != ES_STREAM_NONE && latest_of[batch->stream].mark_ns <= batch->work.before_ns;
-    const uint64_t before_ns = follows ? latest_of[batch->stream].ended_ns : 0;
-    const uint64_t begun_ns = before_ns > batch->work.opened_ns ? before_ns : batch->work.opened_ns;
+/* The batch, and what ended with it. */
+ES_LOCKED(es_state_lock) static struct together together(const struct es_closed *batch) {
+    struct together all = {batch->launches, batch->key, batch->work.opened_ns, batch->work.before_ns};
 
-    return ended_ns > begun_ns ? (ended_ns - begun_ns) / batch->launches : 0;
+    if (batch->stream != ES_STREAM_NONE && latest_of[batch->stream].since.launches != 0) {
+        all = latest_of[batch->stream].since;
+        all.launches += batch->launches;
+        if (all.key != batch->key)
+            all.key = 0;
+    }
+    return all;
+}
+
+/* For how long a launch kept its stream, by the end of all of the batch, and of those that ended with it. It took no longer by
+ * itself, and as long where streams run beside each other. Of several threads' batches in one stream one may have begun before the
+ * marker of another. 0: that is not known. */
+ES_LOCKED(es_state_lock) static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns) {
+    const struct together all = together(batch);
+    const bool follows = batch->stream != ES_STREAM_NONE && latest_of[batch->stream].mark_ns <= all.before_ns;
+    const uint64_t before_ns = follows ? latest_of[batch->stream].ended_ns : 0;
+    const uint64_t begun_ns = before_ns > all.opened_ns ? before_ns : all.opened_ns;
+
+    return ended_ns > begun_ns && all.key == batch->key ? (ended_ns - begun_ns) / all.launches : 0;
 }
 
 /* How soon it ended, where other streams had work, too. */
@@ -36,6 +60,14 @@ ES_LOCKED(es_state_lock) static void learn_beside(const struct es_closed *batch,
         es_costs_learn_beside(&es_backlog.costs, batch->key, most_ns);
     else if (batch->key != 0)
         es_costs_miss(&es_backlog.costs, batch->key, 0);
+}
+
+/* So long each launch of it kept its stream, and of those that ended with it; 0: that is not known. */
+ES_LOCKED(es_state_lock) static void learn_in_stream(const struct es_closed *batch, uint64_t most_ns) {
+    if (most_ns != 0)
+        es_costs_learn(&es_backlog.costs, batch->key, most_ns, together(batch).launches);
+    else
+        es_costs_miss(&es_backlog.costs, batch->key, 1);
 }
 
 /* What the head's time says of its function. */
@@ -69,12 +101,12 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
         es_costs_miss(&es_backlog.costs, batch->key, 1);
         return;
     }
-    if (batch->end != NULL && !batch->held)
+    if (batch->end != NULL && !batch->held && most_ns != 0)
         es_costs_bound(&es_backlog.costs, batch->key, most_ns);
     if (spent->teaches && spent->whole && !batch->amid)
         es_costs_find(&es_backlog.costs, batch->key)->clean = true;
     if (es_backlog.overlap.seen && !batch->held && (spent->behind || batch->stream != latest_stream))
-        es_costs_learn(&es_backlog.costs, batch->key, most_ns, batch->launches);
+        learn_in_stream(batch, most_ns);
     else if (spent->teaches && spent->whole)
         es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns / batch->launches, batch->launches);
     else if (spent->teaches)
@@ -87,6 +119,7 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
 ES_LOCKED(es_state_lock) static void came_to(const struct es_closed *batch, uint64_t ended_ns) {
     latest_of[batch->stream].ended_ns = ended_ns;
     latest_of[batch->stream].mark_ns = batch->work.mark_ns;
+    latest_of[batch->stream].since.launches = 0;
 }
 
 void es_teach_sooner(uint64_t by_ns) {
@@ -104,20 +137,26 @@ void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent,
 
 void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns) {
     const uint64_t most_ns = in_stream_ns(batch, ended_ns);
+    const bool told = batch->key != 0 && !batch->held && !batch->work.stalled;
 
     if (batch->beside) {
         learn_beside(batch, most_ns);
-    } else if (batch->key != 0 && !batch->held && !batch->work.stalled) {
+    } else if (told && most_ns != 0 && es_costs_find(&es_backlog.costs, batch->key)->exact == 0) {
         es_costs_bound(&es_backlog.costs, batch->key, most_ns);
-        if (es_costs_find(&es_backlog.costs, batch->key)->exact == 0)
-            es_costs_learn(&es_backlog.costs, batch->key, most_ns, batch->launches);
-        else
-            es_costs_miss(&es_backlog.costs, batch->key, 1);
+        learn_in_stream(batch, most_ns);
     } else if (batch->key != 0) {
+        if (told && most_ns != 0)
+            es_costs_bound(&es_backlog.costs, batch->key, most_ns);
         es_costs_miss(&es_backlog.costs, batch->key, 1);
     }
     judge(batch, ended_ns);
     came_to(batch, ended_ns);
+}
+
+void es_teach_passed_together(const struct es_closed *batch) {
+    latest_of[batch->stream].since = together(batch);
+    if (batch->key != 0)
+        es_costs_miss(&es_backlog.costs, batch->key, 1);
 }
 
 void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns) {
@@ -134,6 +173,6 @@ void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_
     __atomic_store_n(&es_measured.hand_over_ns, ns, __ATOMIC_RELAXED);
 }
 
-void es_teach_leave_stream(int stream) { latest_of[stream].ended_ns = latest_of[stream].mark_ns = 0; }
+void es_teach_leave_stream(int stream) { memset(&latest_of[stream], 0, sizeof(latest_of[stream])); }
 
 ES_UNCHECKED void es_teach_reset(void) { memset(latest_of, 0, sizeof(latest_of)); }
