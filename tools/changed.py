@@ -39,7 +39,7 @@ FILES = {
     "Dockerfile": ("tests/cluster",),
     "MANIFEST.in": ("tests/cluster",),
     "tools/release/": ("tests/deploy/release", "tests/cluster/image"),
-    "edgeshare/cli/page/": ("tests/web",),
+    "edgeshare/shown/browser/": ("tests/web", "tests/assigner/status"),
     "docs/": ("tests/deploy", "tests/hook/names/test_every_name.py", "tests/unit/test_documents.py"),
 }
 """Who uses what is no Python: where a changed file's path begins so, the first that fits."""
@@ -47,7 +47,7 @@ FILES = {
 COMMAND = "edgeshare.cli"
 MANAGER = (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.node")
 DAEMONS = (*MANAGER, f"{COMMAND}.deviceplugin", "deviceplugin")
-SHOWN = (f"{COMMAND}.status", f"{COMMAND}.top")
+SHOWN = (f"{COMMAND}.status", f"{COMMAND}.top", "edgeshare.shown")
 RUNS = {
     "tests/assigner": (COMMAND, f"{COMMAND}.sharemgr", "sharemgr.cluster", *SHOWN),
     "tests/assigner/status": (f"{COMMAND}.run", "sharemgr.node"),

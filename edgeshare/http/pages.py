@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
+from edgeshare.http.answering import Page, Pages, Request, text_page
 from edgeshare.http.prometheus import CONTENT_TYPE
-from edgeshare.http.web import Page, Pages, text_page
 
 
 def ok() -> str:
@@ -18,14 +18,14 @@ def pages(
     """The page of each path. ``exposition`` is what Prometheus reads; ``ready`` and ``well`` say in which way the part
     is so. Each may raise Unavailable."""
 
-    async def metrics() -> Page:
+    async def metrics(_: Request) -> Page:
         return Page(HTTPStatus.OK, CONTENT_TYPE, await exposition())
 
-    async def well_page() -> Page:
+    async def well_page(_: Request) -> Page:
         # The very event loop that the part works on has answered.
         return text_page(HTTPStatus.OK, well())
 
-    async def ready_page() -> Page:
+    async def ready_page(_: Request) -> Page:
         return text_page(HTTPStatus.OK, ready())
 
     return {"/metrics": metrics, "/healthz": well_page, "/readyz": ready_page}

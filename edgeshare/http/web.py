@@ -4,7 +4,7 @@ everything. An answer may be a stream that goes on."""
 import asyncio
 import errno
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -13,6 +13,7 @@ from typing import Any
 
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import Unavailable
+from edgeshare.http.answering import STATUSES, Page, Pages, Request, Stream, error_page, text_page
 from edgeshare.http.connection_limit import ConnectionLimit
 from edgeshare.log_limit import LogLimit
 
@@ -46,33 +47,6 @@ NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 @dataclass(frozen=True)
-class Page:
-    """An answer."""
-
-    status: HTTPStatus
-    content_type: str
-    body: bytes
-
-
-def text_page(status: HTTPStatus, text: str) -> Page:
-    """An answer in a line."""
-    return Page(status, "text/plain; charset=utf-8", f"{text}\n".encode())
-
-
-@dataclass(frozen=True)
-class Stream:
-    """An answer that goes on until its parts are over or the other side has gone. Who has not taken a part in time is
-    sent away; the next part is only asked for when the one before is taken, so that no more than one waits."""
-
-    content_type: str
-    parts: AsyncGenerator[bytes, None]
-
-
-Pages = Mapping[str, Callable[[], Awaitable[Page | Stream]]]
-"""What makes the page of each path."""
-
-
-@dataclass(frozen=True)
 class Terms:
     """The terms on which pages are served."""
 
@@ -90,7 +64,7 @@ async def serving(address: str, pages: Pages, terms: Terms = Terms()) -> AsyncIt
     """Serves the pages at ``host:port`` (port 0: any that is free); yields the address that it is then. Raises
     Unavailable where it cannot."""
     host, port = parse_address(address)
-    web = _Web(address, pages, terms)
+    web = Web(address, pages, terms)
     try:
         server = await asyncio.start_server(web.answer, host or None, port, limit=HEADER_BYTES_MAX)
     except OSError as error:
@@ -107,8 +81,11 @@ async def serving(address: str, pages: Pages, terms: Terms = Terms()) -> AsyncIt
             web.end_streams()
 
 
-class _Web:
+class Web:
+    """What speaks over the connections to one address, whoever has accepted them."""
+
     def __init__(self, address: str, pages: Pages, terms: Terms) -> None:
+        """``address`` is for the log."""
         self._where = f"{terms.setting} {address}"
         self._pages = pages
         self._terms = terms
@@ -132,8 +109,10 @@ class _Web:
             logger.error("%s: no connection can be accepted for a moment: %s%s", self._where, error.strerror, more)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answers one connection, and returns at its end."""
         # Whatever of an answer has not been taken counts as untaken, so that it is waited for here and not behind us.
-        writer.transport.set_write_buffer_limits(high=0)
+        # Over TLS (asyncio, Python 3.11) a limit of 0 is reached by nothing at all.
+        writer.transport.set_write_buffer_limits(high=1 if _is_tls(writer) else 0)
         address = str(writer.get_extra_info("peername")[0])
         try:
             with self._held(self._asking, address, "waits for its request to arrive"):
@@ -147,6 +126,7 @@ class _Web:
                         await writer.drain()
             if isinstance(answer, Stream):
                 await self._stream(writer, answer, with_body)
+            await _sent(writer)
         except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
             # The other side's doing; it has only lost its own connection.
             pass
@@ -179,27 +159,29 @@ class _Web:
     async def _page(self, head: bytes | None) -> tuple[Page | Stream, bool]:
         if head is None:
             return text_page(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request is too long"), True
-        first, *lines = head.decode("latin-1").split("\r\n")
+        first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
         words = first.split(" ")
-        refusal = self._refusal(words, lines)
+        headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        refusal = self._refusal(words, headers)
         if refusal is not None:
             return refusal, True
         method, target, _ = words
-        make = self._pages.get(target.partition("?")[0])
+        path, _, query = target.partition("?")
+        make = self._pages.get(path)
         if make is None:
             return text_page(HTTPStatus.NOT_FOUND, f"there are: {', '.join(self._pages)}"), method == "GET"
         try:
-            return await make(), method == "GET"
-        except Unavailable as error:
-            return text_page(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), method == "GET"
+            return await make(Request(query, headers)), method == "GET"
+        except tuple(STATUSES) as error:
+            return error_page(error), method == "GET"
 
-    def _refusal(self, words: Sequence[str], lines: Sequence[str]) -> Page | None:
+    def _refusal(self, words: Sequence[str], headers: Sequence[tuple[str, str]]) -> Page | None:
         """What is answered to a request that no page is for; ``words`` are of its first line."""
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             return text_page(HTTPStatus.BAD_REQUEST, "this is not HTTP/1")
         if words[0] not in ("GET", "HEAD"):
             return text_page(HTTPStatus.METHOD_NOT_ALLOWED, "only GET is answered here")
-        hosts = [value.strip() for name, _, value in (line.partition(":") for line in lines) if name.lower() == "host"]
+        hosts = [value for name, value in headers if name == "host"]
         if not all(map(self._terms.is_own_host, hosts or [""])):
             return text_page(HTTPStatus.MISDIRECTED_REQUEST, "nothing is served under this host's name")
         return None
@@ -229,7 +211,7 @@ class _Web:
             task.cancel()
 
     def _write(self, writer: asyncio.StreamWriter, page: Page, with_body: bool) -> None:
-        headers = {"Content-Type": page.content_type, "Content-Length": str(len(page.body))}
+        headers = {"Content-Type": page.content_type, "Content-Length": str(len(page.body)), **page.headers}
         self._write_lines(writer, page.status, headers)
         if with_body:
             writer.write(page.body)
@@ -238,6 +220,19 @@ class _Web:
         all_headers = {**headers, **self._terms.headers, "Connection": "close"}
         lines = [f"HTTP/1.1 {status.value} {status.phrase}", *(f"{name}: {of}" for name, of in all_headers.items())]
         writer.write("".join(f"{line}\r\n" for line in lines).encode() + b"\r\n")
+
+
+def _is_tls(writer: asyncio.StreamWriter) -> bool:
+    return writer.get_extra_info("ssl_object") is not None
+
+
+async def _sent(writer: asyncio.StreamWriter) -> None:
+    """Over TLS, closes in order: what was taken may wait in a buffer below that of which ``drain`` knows. Raises
+    TimeoutError."""
+    if _is_tls(writer):
+        async with asyncio.timeout(ANSWER_S):
+            writer.close()
+            await writer.wait_closed()
 
 
 async def _taken(writer: asyncio.StreamWriter) -> None:

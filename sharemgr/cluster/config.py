@@ -102,6 +102,10 @@ class Status(_Part):
     private_key: Path
     """The key of the certificate; PEM, not encrypted."""
 
+    page_address: MetricsAddress = ""
+    """``host:port`` where it is served as a page for browsers, over TLS with the same certificate, to who shows a token
+    that may list the pods; empty: nowhere."""
+
     managers: Managers
 
 

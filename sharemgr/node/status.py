@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from edgeshare.contract.devices import Device
+from edgeshare.contract.guarantee import Guarantee
 from edgeshare.contract.units import MIB
 from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_DRAINING,
@@ -17,7 +18,7 @@ from edgeshare.v1.status_pb2 import (
 )
 from sharemgr.node.clients.server import AllocationServer
 from sharemgr.node.clients.timer import DeadlineTimer
-from sharemgr.node.guarantee import Guarantee, judge
+from sharemgr.node.guarantee import judge
 from sharemgr.node.machine.allocations import Allocation, Book
 from sharemgr.node.machine.containers import Container
 from sharemgr.node.machine.messages import message_from

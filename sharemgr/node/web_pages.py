@@ -4,8 +4,8 @@ import asyncio
 from time import monotonic
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.http.answering import Pages
 from edgeshare.http.pages import pages
-from edgeshare.http.web import Pages
 from sharemgr.node.metrics import exposition
 from sharemgr.node.node import Node
 

@@ -10,7 +10,7 @@ import pytest
 from setuptools import Distribution
 
 from edgeshare import __version__
-from edgeshare.cli.page.serve import FILES
+from edgeshare.shown.page_files import FILES, FOLDER, LOGIN, LOGIN_FILES
 
 ROOT = Path(__file__).parent.parent.parent
 NOT_PACKAGED = {"bench", "tests"}
@@ -71,10 +71,11 @@ def test_simulated_machine_is_of_the_version_that_it_is_for(simulated: Distribut
 
 
 def test_what_the_page_is_made_of_is_in_the_wheel(distribution: Distribution) -> None:
-    folder = ROOT / "edgeshare/cli/page"
-    files = set(distribution.package_data["edgeshare.cli.page"])
-    assert files == {path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
-    assert files == {name for name, _ in FILES.values()}
+    folder = ROOT / "edgeshare/shown"
+    patterns = distribution.package_data["edgeshare.shown"]
+    files = {path.name for pattern in patterns for path in folder.glob(pattern)}
+    assert files == {path.name for path in (folder / FOLDER).iterdir()}
+    assert files == {*FILES.values(), *LOGIN_FILES.values(), LOGIN}
 
 
 def compiled(distribution: Distribution) -> set[Path]:

@@ -130,9 +130,7 @@ def test_one_follower_too_many_says_so_and_is_live_when_another_has_gone(
         for _ in range(STREAMS_MAX):
             next(others.enter_context(page.followed()))
         browser.open(page.url)
-        browser.until(
-            "document.querySelector('#state').textContent.endsWith('as many follow edgeshare top already as may')"
-        )
+        browser.until(f"document.querySelector('#state').textContent.endsWith(': {STREAMS_MAX} follow already')")
     browser.until(LIVE)
     assert all(f"{page.url}events - Failed to load resource" in each for each in browser.complaints())
 

@@ -61,6 +61,9 @@ status:
   address: ":9467"
   certificate: /etc/edgeshare-status/tls.crt
   private_key: /etc/edgeshare-status/tls.key
+  {{- if .Values.clusterStatus.page }}
+  page_address: ":9469"
+  {{- end }}
   managers:
     certificate: /etc/edgeshare-status-client/tls.crt
     private_key: /etc/edgeshare-status-client/tls.key

@@ -1,6 +1,4 @@
-"""``edgeshare top --web``: the shares as a page in a browser, live.
+"""``edgeshare top --web``: the shares as a page in a browser of this machine, live.
 
-``picture.py`` is what the page shows; ``node_picture.py`` and ``cluster_picture.py`` make it of what is known, and
-``history.py`` keeps what was used. ``feed.py`` tells it to those who follow, as it comes, and ``serve.py`` looks and
-serves. What runs in the browser is ``page.html`` with ``page.css`` and ``page.js``, which draws each device by
-``device.js``, and all by ``elements.js``."""
+What it shows, and what runs in the browser, is ``edgeshare.shown``; ``serve.py`` looks and serves, and
+``cluster_picture.py`` is what an API server alone knows."""

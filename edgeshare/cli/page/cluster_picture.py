@@ -1,9 +1,11 @@
 """A cluster's picture by what its API server knows: who was given what. What is used of it, the nodes' managers alone
 know. Pure."""
 
-from edgeshare.cli.page.picture import Device, Node, Picture, Share, Waiting, line
 from edgeshare.cli.status import cluster
-from edgeshare.cli.status.cluster_view import NO_NODES, NOBODY, UNSAID
+from edgeshare.cli.status.cluster_view import NOBODY
+from edgeshare.shown.picture import Device, Node, Picture, Share, line
+from edgeshare.shown.service_picture import waiting_pod
+from edgeshare.shown.used import NO_NODES
 
 
 def cluster_picture(seen: cluster.Cluster) -> Picture:
@@ -50,13 +52,4 @@ def _share(taken: cluster.Taken, place: int) -> Share:
         memory_mib=taken.memory_mib,
         memory_used_mib=None,
         facts=[],
-    )
-
-
-def waiting_pod(pod: cluster.Waiting) -> Waiting:
-    """One that has no node."""
-    return Waiting(
-        who=line(f"{pod.namespace}/{pod.pod}"),
-        what=line(", ".join(f"{count} {name}" for name, count in pod.asks.items())),
-        why=line(pod.why) or UNSAID,
     )

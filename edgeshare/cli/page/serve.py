@@ -3,23 +3,23 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from http import HTTPStatus
-from importlib import resources
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from edgeshare.cli.page.feed import Feed
-from edgeshare.cli.page.node_picture import node_picture, used_of
 from edgeshare.client import ManagerClient
 from edgeshare.contract.address import parse_address
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest
-from edgeshare.http.web import CONNECTIONS_MAX, Page, Pages, Stream, Terms, serving
+from edgeshare.http.answering import Pages, Request, Stream
+from edgeshare.http.web import CONNECTIONS_MAX, Terms, serving
+from edgeshare.shown.feed import LOOKS_MISSED, Feed
+from edgeshare.shown.node_picture import node_picture, used_of
+from edgeshare.shown.page_files import FILES, HEADERS, file_pages
 from edgeshare.v1.status_pb2 import NodeStatus
 
 if TYPE_CHECKING:
@@ -27,32 +27,6 @@ if TYPE_CHECKING:
 
 NODE_LOOK_S = 1.0
 """Between two looks at a node."""
-
-LOOKS_MISSED = 3
-"""So many times as long as it is between two looks without an answer, and what was seen is stale."""
-
-FILES = {
-    "/": ("page.html", "text/html; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    **{f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8") for name in ("page", "device", "elements")},
-}
-"""What lies beside this module, by the path that it is served under."""
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-)
-"""Only its own files, nothing inline, and no text that is taken for HTML or for a program (Content Security Policy
-Level 3, Trusted Types). The image is the empty icon."""
-
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-}
 
 Seen = TypeVar("Seen")
 
@@ -74,11 +48,12 @@ def serve_cluster(kubeconfig: Path, service: "Service | None", listen: str) -> N
     as ``asking`` does where there is a service."""
     # Who asks for a node does without the API server's client and what reads its objects.
     from edgeshare.cli.page.cluster_picture import cluster_picture  # noqa: PLC0415
-    from edgeshare.cli.page.service_picture import service_picture, used_on_nodes  # noqa: PLC0415
     from edgeshare.cli.status.cluster import Cluster, look  # noqa: PLC0415
     from edgeshare.cli.status.cluster_live import LOOK_S  # noqa: PLC0415
-    from edgeshare.cli.status.service import Used, asking  # noqa: PLC0415
+    from edgeshare.cli.status.service import asking  # noqa: PLC0415
     from edgeshare.kube.kube import Kube  # noqa: PLC0415
+    from edgeshare.shown.service_picture import service_picture, used_on_nodes  # noqa: PLC0415
+    from edgeshare.shown.used import Used  # noqa: PLC0415
 
     def take(feed: Feed, cluster: Cluster) -> None:
         feed.take(partial(cluster_picture, cluster), {})
@@ -132,19 +107,10 @@ async def _serve(address: str, look: Callable[[], Seen], every_s: float, take: C
 
 
 def _pages(feed: Feed) -> Pages:
-    async def events() -> Stream:
+    async def events(_: Request) -> Stream:
         return Stream("text/event-stream", feed.follow())
 
-    return {**{path: _file(*of) for path, of in FILES.items()}, "/events": events}
-
-
-def _file(name: str, content_type: str) -> Callable[[], Awaitable[Page]]:
-    page = Page(HTTPStatus.OK, content_type, resources.files(__package__).joinpath(name).read_bytes())
-
-    async def file() -> Page:
-        return page
-
-    return file
+    return {**file_pages(FILES), "/events": events}
 
 
 @contextmanager

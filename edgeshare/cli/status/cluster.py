@@ -1,34 +1,20 @@
 """A cluster's devices and who has them, by what its API server knows: each node's plugin tells it of devices and
 allocations, and kube-scheduler why a pod waits. How much of a share is used, the nodes' managers alone know."""
 
-from functools import partial
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from edgeshare.contract.accelerator_kind import RESOURCES
 from edgeshare.contract.errors import InvalidRequest
-from edgeshare.contract.names import ACCELERATOR_NODES, GPU_MEMORY_MIB
+from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.contract.text import in_one_line
-from edgeshare.contract.units import peak
-from edgeshare.kube.faults import first_fault
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.objects import accelerator_node
 from edgeshare.kube.objects.accelerator_node import name_of, status_of
-from edgeshare.kube.objects.pod_containers import containers
-
-ASKED = (*RESOURCES, GPU_MEMORY_MIB)
-WAITING = "spec.nodeName=,status.phase=Pending"
-PODS = "/api/v1/pods"
+from edgeshare.shown.waiting_pods import LINE_MAX, PODS, WAITING, Line, Waiting, parse_waiting
 
 Json = dict[str, Any]
-
-LINE_MAX = 2_000
-"""Characters: twice what kube-scheduler cuts its messages at."""
-
-Line = Annotated[str, AfterValidator(partial(in_one_line, most=LINE_MAX))]
-"""What somebody wrote who may write to an API server, and which is to be shown on a terminal."""
 
 
 class Part(BaseModel):
@@ -80,18 +66,6 @@ class Node(Part):
     """Why it cannot be read; then it has no devices."""
 
 
-class Waiting(Part):
-    """A pod that asks for a share and has no node."""
-
-    namespace: str
-    pod: str
-    asks: dict[str, int]
-    """Of all its containers together, by resource."""
-    scheduler: str = ""
-    why: str = ""
-    """As its scheduler says; empty while that did not look at it."""
-
-
 class Cluster(Part):
     """All nodes with devices, and all pods that wait for one."""
 
@@ -111,31 +85,6 @@ def waiting_pods(kube: Kube, namespace: str) -> list[Waiting]:
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods" if namespace else PODS
     waiting, _ = kube.objects(path, WAITING, parse_waiting)
     return sorted(waiting, key=lambda pod: (pod.namespace, pod.pod))
-
-
-class _Metadata(Part):
-    name: Line = Field(min_length=1)
-    namespace: Line = ""
-
-
-class _Spec(Part):
-    scheduler_name: Line = Field(default="", alias="schedulerName")
-
-
-class _Condition(Part):
-    type: str
-    status: str
-    message: Line = ""
-
-
-class _State(Part):
-    conditions: list[_Condition] = []
-
-
-class _WaitingPod(Part):
-    metadata: _Metadata
-    spec: _Spec
-    status: _State = _State()
 
 
 def parse_node(thing: Json) -> Node:
@@ -167,24 +116,4 @@ def _device(device: accelerator_node.Device, allocations: list[accelerator_node.
             for each in allocations
             if device.id in each.devices
         ],
-    )
-
-
-def parse_waiting(thing: Json) -> Waiting | None:
-    """A pod that has no node; None for one that asks for no share. Raises InvalidRequest for what is no pod."""
-    try:
-        pod = _WaitingPod.model_validate(thing)
-        asking = list(containers(thing["spec"]))
-    except ValidationError as error:
-        raise InvalidRequest(f"expected a pod: {first_fault(error)}") from error
-    # What it takes at a time: as much as its largest plain init container, or all the others together.
-    asks = {name: peak((each.asked(name), each.runs_along) for each in asking) for name in ASKED}
-    if not any(asks[name] for name in RESOURCES):
-        return None
-    return Waiting(
-        namespace=pod.metadata.namespace,
-        pod=pod.metadata.name,
-        asks={name: count for name, count in asks.items() if count},
-        scheduler=pod.spec.scheduler_name,
-        why=next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), ""),
     )

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.table import Table
 
-from edgeshare.cli.status.cluster import Cluster, Device, Taken, Waiting
+from edgeshare.cli.status.cluster import Cluster, Device, Taken
+from edgeshare.shown.used import NO_NODES
+from edgeshare.shown.waiting_pods import UNSAID, Waiting
 
 DEVICE_COLUMNS = ("node", "kind", "model", "allocated", "memory allocated", "health", "pods", "id")
-NO_NODES = "no node tells of devices: is the device plugin installed, with the API server's address?"
 NOBODY = "nobody is known yet"
-UNSAID = "its scheduler did not say yet"
 
 
 def tables(cluster: Cluster) -> list[RenderableType]:

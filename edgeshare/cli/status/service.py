@@ -11,13 +11,15 @@ from typing import cast
 
 import grpc
 
-from edgeshare.cli.status.cluster import LINE_MAX, Waiting, waiting_pods
+from edgeshare.cli.status.cluster import waiting_pods
 from edgeshare.client import CALL_TIMEOUT_S, CHANNEL_OPTIONS
 from edgeshare.contract.address import parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.contract.text import in_one_line
 from edgeshare.kube.kube import Kube
 from edgeshare.rpc import error_from
+from edgeshare.shown.used import Used
+from edgeshare.shown.waiting_pods import LINE_MAX
 from edgeshare.v1.cluster_pb2 import ClusterQuery, ClusterState, GetClusterStatusRequest
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusStub
 
@@ -39,18 +41,6 @@ class Service:
     """What its certificate names."""
     namespace: str
     """Empty: of all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What the service told of the use of devices, and the API server of pods that wait."""
-
-    state: ClusterState
-    """With all nodes."""
-    waiting: list[Waiting]
-    waiting_unknown: str
-    """Why it is not known which pods wait; empty: it is."""
-    namespace: str
 
 
 @contextmanager

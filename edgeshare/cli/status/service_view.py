@@ -1,19 +1,16 @@
 """How a cluster's devices and shares are shown where it is known how they are used: the tables of a node, with its
 name."""
 
-import time
 from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.table import Table
 
 from edgeshare.cli.shares import DEVICE_COLUMNS, SHARE_COLUMNS, device_cells, share_cells
-from edgeshare.cli.status.cluster import LINE_MAX
-from edgeshare.cli.status.cluster_view import NO_NODES, waiting_lines, waiting_part
-from edgeshare.cli.status.service import Used
+from edgeshare.cli.status.cluster_view import waiting_lines, waiting_part
 from edgeshare.contract.text import in_one_line
-from edgeshare.contract.units import NS_PER_S
-from edgeshare.v1.cluster_pb2 import NodeState
+from edgeshare.shown.used import Used, nobody, of_api_server, staleness
+from edgeshare.shown.waiting_pods import LINE_MAX
 
 Row = tuple[str, ...]
 
@@ -77,37 +74,11 @@ def notices(used: Used) -> Iterator[str]:
     yield from of_api_server(used)
 
 
-def nobody(used: Used) -> str:
-    """What to say where no node is told of."""
-    return f"nobody has a share in namespace {used.namespace}" if used.namespace else NO_NODES
-
-
-def of_api_server(used: Used) -> Iterator[str]:
-    """What is not known as an API server does not answer."""
-    if used.state.stale_since_ns:
-        when = _when(used.state.stale_since_ns)
-        yield f"the API server does not answer the service, stale since {when}: nodes may be missing"
-    if used.waiting_unknown:
-        yield f"which pods wait is not known: {used.waiting_unknown}"
-
-
-def staleness(node: NodeState) -> str:
-    """Since when what is told of a node is not of now, and why; empty where it is."""
-    if not node.error:
-        return ""
-    since = f"stale since {_when(node.told_at_ns)}" if node.told_at_ns else "did not tell yet"
-    return f"{since}: {_line(node.error)}"
-
-
 def _table(columns: Row, rows: list[Row]) -> Table:
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*row)
     return table
-
-
-def _when(unix_ns: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_ns / NS_PER_S))
 
 
 def _line(text: str) -> str:

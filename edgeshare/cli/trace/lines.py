@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from edgeshare.cli.shares import STATES
+from edgeshare.shown.words import STATES
 from edgeshare.v1.allocations_pb2 import Allocation
 from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_DRAINING,

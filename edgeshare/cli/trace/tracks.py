@@ -9,11 +9,11 @@ from itertools import count, pairwise
 from typing import Any
 
 from edgeshare import __version__
-from edgeshare.cli.shares import owner_text
 from edgeshare.cli.trace.lines import HOLDING, TURN, WAITING, Line, Span
 from edgeshare.cli.trace.recording import Recording
 from edgeshare.contract.accelerator_kind import kind_of
 from edgeshare.contract.units import NS_PER_S, NS_PER_US
+from edgeshare.shown.words import owner_text
 from edgeshare.v1.allocations_pb2 import Allocation
 
 Event = dict[str, Any]

@@ -2,7 +2,7 @@
 
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from edgeshare.waiting import first_of
 from edgeshare.watch import FolderWatch
 from sharemgr.cluster.config import Tls
 from sharemgr.cluster.issuing.signing import certificate_end
-from sharemgr.cluster.server import http2
+from sharemgr.cluster.server import http1, http2
 
 logger = logging.getLogger(__name__)
 
@@ -21,26 +21,30 @@ SETTLE_S = 1.0
 after the other, are whole by then."""
 
 
-def tls_context(tls: Tls) -> ssl.SSLContext:
-    """What a handshake goes by. Raises InvalidRequest, naming the file, where that cannot be had from these files."""
+PROTOCOLS = (http2.NAME, http1.NAME)
+
+
+def tls_context(tls: Tls, protocols: Sequence[str] = PROTOCOLS) -> ssl.SSLContext:
+    """What a handshake goes by; of the protocols the first counts that the client speaks, too. Raises InvalidRequest,
+    naming the file, where that cannot be had from these files."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     load_pair(context, tls.certificate, tls.private_key, "tls.")
     if tls.client_authority is not None:
         load_authority(context, tls.client_authority, "tls.client_authority")
         context.verify_mode = ssl.CERT_REQUIRED
-    # In this order, where the client speaks both.
-    context.set_alpn_protocols([http2.NAME, "http/1.1"])
+    context.set_alpn_protocols(list(protocols))
     return context
 
 
 class Certificates:
     """The certificates that are used at the moment."""
 
-    def __init__(self, tls: Tls) -> None:
+    def __init__(self, tls: Tls, protocols: Sequence[str] = PROTOCOLS) -> None:
         """Raises InvalidRequest where they cannot be used."""
         self._tls = tls
+        self._protocols = protocols
         self._read = _contents(tls)
-        self.context = tls_context(tls)
+        self.context = tls_context(tls, protocols)
         self.end_s = _end_s(tls)
         """When the server's certificate holds no more, in seconds since 1970; None: that cannot be told."""
 
@@ -68,7 +72,7 @@ class Certificates:
 
     async def _take_in(self, use: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:
         try:
-            context = tls_context(self._tls)
+            context = tls_context(self._tls, self._protocols)
         except InvalidRequest as error:
             logger.error("the certificates hold as they were: %s", error)
             return

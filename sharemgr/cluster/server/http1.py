@@ -20,6 +20,9 @@ kube-scheduler's head has 200 bytes. Looked at when what was read at a time, 256
 WAITING_MAX = 16
 """Requests of a connection that wait for the answer to another. kube-scheduler sends none before it has that."""
 
+NAME = "http/1.1"
+"""As TLS names it (RFC 7301)."""
+
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

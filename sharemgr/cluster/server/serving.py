@@ -75,14 +75,14 @@ class Server:
     async def running(self, context: ssl.SSLContext | None) -> AsyncIterator[str]:
         """Serves while it is entered, over TLS if there is a ``context``; yields the URL. Raises Unavailable where it
         cannot listen."""
-        with _listener(self._address) as listener:
+        with listener(self._address) as listening:
             self._acceptor.context = context
             async with asyncio.TaskGroup() as tasks:
-                accepting = tasks.create_task(self._acceptor.accept(listener))
+                accepting = tasks.create_task(self._acceptor.accept(listening))
                 try:
                     host, _ = parse_address(self._address)
                     scheme = "http" if context is None else "https"
-                    yield f"{scheme}://{join_address(host, listener.getsockname()[1])}"
+                    yield f"{scheme}://{join_address(host, listening.getsockname()[1])}"
                 finally:
                     accepting.cancel()
                     await asyncio.wait([accepting])
@@ -157,7 +157,9 @@ def _text(status: HTTPStatus, text: str) -> Answer:
     return Answer(status, "text/plain", f"{text}\n".encode())
 
 
-def _listener(address: str) -> socket.socket:
+def listener(address: str, setting: str = "address") -> socket.socket:
+    """A socket that listens there, on every address where none is named. Raises Unavailable, naming the setting that
+    the address is from, where it cannot."""
     host, port = parse_address(address)
     try:
         if host:
@@ -169,5 +171,5 @@ def _listener(address: str) -> socket.socket:
         return socket.create_server(("", port))
     except OSError as error:
         raise Unavailable(
-            f"address {address}: cannot be listened on: {error.strerror or error}; choose another"
+            f"{setting} {address}: cannot be listened on: {error.strerror or error}; choose another"
         ) from error

@@ -42,7 +42,7 @@ SCHEME = "bearer "
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
-NO_TOKEN = "there is no token: send metadata 'authorization: Bearer TOKEN', as of `kubectl create token`"
+NO_TOKEN = "there is no token: send 'authorization: Bearer TOKEN', as of `kubectl create token`"
 NO_SUCH_TOKEN = "the API server does not know this token: it is of another cluster, or holds no more"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit.apiserver.api_server import READY_S, STOP_S, ApiServer, api_server
 from tests.kit.assigner.replicas import Replicas
-from tests.kit.assigner.world import World, complete, node
+from tests.kit.assigner.world import ANY, World, complete, first, node
 
 CRD = Path(__file__).parents[3] / "deploy/chart/crds/acceleratornodes.yaml"
 
@@ -26,7 +26,7 @@ async def test_while_the_api_server_is_away_use_is_told_on_and_since_when_nodes_
 ) -> None:
     world = World(own_server, tmp_path / "certificates", "away")
     with node(world, "n1", [("away", "web")]):
-        asked = await world.serve(replicas)
+        asked = await world.serve(replicas, page=ANY)
         known, stranger = world.of_all("known"), world.of_all("stranger")
         await asked.until(known, lambda state: complete("n1")(state) and not state.stale_since_ns)
         own_server.daemons.stop("api-server", STOP_S)
@@ -38,7 +38,31 @@ async def test_while_the_api_server_is_away_use_is_told_on_and_since_when_nodes_
         assert told.told_at_ns > away.stale_since_ns
         code, why = await asked.refused(stranger)
         assert (code, "the API server cannot be asked" in why) == ("UNAVAILABLE", True)
+        async with asked.page("", stranger) as answer:
+            assert (answer.status, "the API server cannot be asked" in await answer.text()) == (503, True)
         own_server.daemons.start("api-server", own_server.plane.api_server())
         own_server.daemons.wait_until("api-server", own_server.plane.api_server_ready, READY_S)
         assert complete("n1")(await asked.until(known, lambda state: not state.stale_since_ns))
         assert complete("n1")(await asked.get(stranger))
+
+
+async def test_while_the_api_server_is_away_the_page_says_since_when_and_no_more_when_it_is_back(
+    own_server: ApiServer, tmp_path: Path, replicas: Replicas
+) -> None:
+    world = World(own_server, tmp_path / "certificates", "away")
+    with node(world, "n1", [("away", "web")]):
+        asked = await world.serve(replicas, page=ANY)
+        token = world.of_all("known")
+        await asked.until(token, complete("n1"))
+        async with asked.followed(token) as told:
+            await first(told, lambda each: bool(each["picture"]["nodes"]) and not each["picture"]["notice"])
+            own_server.daemons.stop("api-server", STOP_S)
+            away = await first(told, lambda each: bool(each["picture"]["notice"]))
+            said = "the API server does not answer the service, stale since 2"
+            assert away["picture"]["notice"].startswith(said)
+            # Nodes tell on, and are of now.
+            (shown,) = away["picture"]["nodes"]
+            assert (away["stale"], shown["stale"], len(shown["devices"][0]["shares"])) == ("", "", 1)
+            own_server.daemons.start("api-server", own_server.plane.api_server())
+            own_server.daemons.wait_until("api-server", own_server.plane.api_server_ready, READY_S)
+            await first(told, lambda each: not each["picture"]["notice"])

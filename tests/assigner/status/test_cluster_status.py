@@ -76,7 +76,7 @@ async def test_use_is_told_of_pod_namespace_and_all_to_who_may_know_it(world: Wo
 
 async def test_who_has_no_token_that_holds_is_told_nothing(world: World, replicas: Replicas) -> None:
     asked = await world.serve(replicas)
-    none = "there is no token: send metadata 'authorization: Bearer TOKEN', as of `kubectl create token`"
+    none = "there is no token: send 'authorization: Bearer TOKEN', as of `kubectl create token`"
     for token in (None, "", "x" * (17 << 10)):
         assert await asked.refused(token) == ("UNAUTHENTICATED", none)
     unknown = "the API server does not know this token: it is of another cluster, or holds no more"

@@ -20,9 +20,13 @@ from tests.kit.deploy.objects import Object, Render
 Model = TypeVar("Model", bound=BaseModel)
 
 ON = "clusterStatus.enabled=true"
+PAGE = "clusterStatus.page=true"
 ASSIGNER = ("assigner.enabled=true", 'assigner.tls.secretName="edgeshare-assigner-tls"', "assigner.tls.renew=true")
 BESIDE = ("scheduler.enabled=true", 'scheduler.image="registry.example/kube-scheduler:v1.30.3"')
 BOTH = pytest.mark.parametrize("values", [(*ASSIGNER, ON), (*BESIDE, ON)], ids=["assigner", "scheduler"])
+WITH_PAGE = pytest.mark.parametrize(
+    "values", [(*ASSIGNER, ON, PAGE), (*BESIDE, ON, PAGE)], ids=["assigner", "scheduler"]
+)
 
 
 def one(objects: list[Object], kind: str, name: str) -> Object:
@@ -49,6 +53,8 @@ def test_nothing_of_it_is_there_as_shipped(render: Render) -> None:
     said = json.dumps(render(*ASSIGNER))
     for text in ("remote_status", "tokenreviews", "subjectaccessreviews", "edgeshare-managers", "9467", "9468"):
         assert text not in said
+    for text in ("page_address", "9469"):
+        assert text not in json.dumps(render(*ASSIGNER, ON))
 
 
 @BOTH
@@ -104,6 +110,25 @@ def test_who_reaches_the_status_can_be_named(render: Render) -> None:
     assert to_status("networkPolicies.statusFrom=[]") == []
 
 
+@BOTH
+def test_the_page_is_where_the_service_leads_to_for_who_reaches_the_status(
+    render: Render, values: tuple[str, ...], tmp_path: Path
+) -> None:
+    objects = render(*values, PAGE)
+    part = config(objects, "edgeshare-assigner", "assigner.yaml", ClusterPart, tmp_path).status
+    assert part is not None
+    ports = {each["name"]: each["port"] for each in one(objects, "Service", "edgeshare-status")["spec"]["ports"]}
+    assert (part.address, part.page_address) == (f":{ports['status']}", f":{ports['page']}")
+    pod = one(objects, "Deployment", "edgeshare-assigner")["spec"]["template"]["spec"]
+    (own,) = [each for each in pod["containers"] if each["name"] == "assigner"]
+    assert {"name": "page", "containerPort": ports["page"]} in own["ports"]
+    peers = [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]
+    objects = render(*values, PAGE, f"networkPolicies.statusFrom={json.dumps(peers)}")
+    rules = one(objects, "NetworkPolicy", "edgeshare-assigner")["spec"]["ingress"]
+    (rule,) = [rule for rule in rules if {"protocol": "TCP", "port": ports["page"]} in rule["ports"]]
+    assert rule["from"] == peers
+
+
 @pytest.mark.parametrize("values", [ASSIGNER, ("assigner.tls.renew=true",)], ids=["extender", "scheduler of its own"])
 def test_its_certificates_are_renewed(render: Render, values: tuple[str, ...]) -> None:
     objects = render(*values, ON)
@@ -124,6 +149,8 @@ def test_certificates_of_another_command_are_not_renewed_with_the_assigners(rend
     [
         ((ON, "scheduler.enabled=false"), "set assigner.enabled or scheduler.enabled, too"),
         ((*ASSIGNER, ON, "assigner.metricsPort=9467"), "assigner.metricsPort: 9467 is the cluster's status"),
+        ((*ASSIGNER, ON, PAGE, "assigner.metricsPort=9469"), "assigner.metricsPort: 9469 is the cluster's page"),
+        ((*ASSIGNER, PAGE), "clusterStatus.page: it shows the cluster's status: set clusterStatus.enabled, too"),
         ((*ASSIGNER, ON, "shareManager.metricsPort=9468"), "9468 is where the same pod tells its status"),
         ((*ASSIGNER, ON, "devicePlugin.metricsPort=9468"), "9468 is where the same pod tells its status"),
         ((*ASSIGNER, ON, 'clusterStatus.secretName=""'), "clusterStatus/secretName"),
@@ -135,7 +162,7 @@ def test_what_cannot_be_is_refused_with_what_to_do(render: Render, values: tuple
     assert said in told.value.stderr.replace("clusterStatus.secretName", "clusterStatus/secretName")
 
 
-@BOTH
+@WITH_PAGE
 def test_api_server_takes_all_of_it(installed: ApiServer, render: Render, values: tuple[str, ...]) -> None:
     everything = {"apiVersion": "v1", "kind": "List", "items": render(*values)}
     words = ("apply", "--dry-run=server", "--validate=strict", "-f", "-")

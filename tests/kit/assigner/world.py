@@ -2,12 +2,14 @@
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import grpc
 import pytest
 import yaml
@@ -24,6 +26,8 @@ from tests.kit.assigner.replicas import Replica, Replicas
 from tests.kit.manager.testbed import Manager, Testbed, in_own_folder
 
 SAFETY_S = 120
+ANY = "127.0.0.1:0"
+"""Any port that is free, of this machine alone."""
 SERVED_AS = "edgeshare-status.edgeshare.svc"
 OPTIONS = (("grpc.ssl_target_name_override", SERVED_AS),)
 
@@ -108,19 +112,21 @@ class World:
         """The token of one who may read the pods of all."""
         return self.token(name, ("clusterrolebinding", self.namespace))
 
-    async def serve(self, replicas: Replicas, **more: Any) -> "Asked":
-        """The cluster part."""
+    async def serve(self, replicas: Replicas, page: str = "", **more: Any) -> "Asked":
+        """The cluster part, with its ``page`` at that address."""
         managers = {**self.files("status-client"), "service": {"namespace": self.namespace, "name": "managers"}}
         own = self.files("status")
         del own["authority"]
         status = {"address": "127.0.0.1:0", **own, "managers": managers}
+        status["page_address"] = page
         config = {"kubeconfig": str(self.server.kubeconfig), "status": status}
         replica = await replicas.start_command(**{**config, **more})
         line = await replica.said("the cluster's status at ")
         if not more:
             await replica.until_ready()
         root = (self.certificates / "ca.crt").read_bytes()
-        return Asked(replica, line.partition("status at ")[2].partition(",")[0], root)
+        url = (await replica.said("the cluster's page at ")).rpartition(" ")[2] if page else ""
+        return Asked(replica, line.partition("status at ")[2].partition(",")[0], root, url)
 
     def files(self, name: str) -> dict[str, str]:
         """What a configuration says of a certificate that the command made."""
@@ -134,11 +140,12 @@ class World:
 class Asked:
     """A cluster part that can be asked."""
 
-    def __init__(self, replica: Replica, address: str, root: bytes) -> None:
-        """``root``: whom it is trusted for having been signed by."""
+    def __init__(self, replica: Replica, address: str, root: bytes, url: str) -> None:
+        """``root``: whom it is trusted for having been signed by; ``url``: its page's."""
         self.replica = replica
         self.address = address
         self.root = root
+        self.url = url
 
     def channel(self) -> Channel:
         return grpc.aio.secure_channel(self.address, grpc.ssl_channel_credentials(self.root), OPTIONS)
@@ -149,6 +156,24 @@ class Asked:
         async with self.channel() as channel:
             stub = ClusterStatusStub(channel)
             return await stub.GetClusterStatus(request, metadata=_metadata(token), timeout=SAFETY_S)
+
+    @asynccontextmanager
+    async def page(self, path: str, token: str | None = None, **headers: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        """What is answered to a browser, and to another program that shows this token in a header."""
+        trust = ssl.create_default_context(cadata=self.root.decode())
+        shown = headers if token is None else {**headers, "Authorization": f"Bearer {token}"}
+        timeout = aiohttp.ClientTimeout(SAFETY_S)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            asking = session.get(f"{self.url}{path}", ssl=trust, server_hostname=SERVED_AS, headers=shown)
+            async with asking as answer:
+                yield answer
+
+    @asynccontextmanager
+    async def followed(self, token: str, query: str = "") -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """What who follows the page is told by and by, of pictures."""
+        async with self.page(f"events{query}", token) as answer:
+            assert (answer.status, answer.content_type) == (200, "text/event-stream")
+            yield _pictures(answer)
 
     async def refused(self, token: str | None, namespace: str = "", pod: str = "") -> tuple[str, str]:
         """With which code, and which words."""
@@ -174,6 +199,23 @@ class Asked:
                 if holds(state):
                     return state
         raise AssertionError("the watch ended")
+
+
+async def _pictures(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:
+    text = b""
+    async for chunk in answer.content.iter_any():
+        *events, text = (text + chunk).split(b"\n\n")
+        for event in events:
+            if event.startswith(b"event: picture\n"):
+                yield json.loads(event.partition(b"data: ")[2])
+
+
+async def first(told: AsyncIterator[dict[str, Any]], holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The first picture for which something holds."""
+    async for each in told:
+        if each["picture"] is not None and holds(each):
+            return each
+    raise AssertionError("no more is told")
 
 
 def _metadata(token: str | None) -> tuple[tuple[str, str], ...]:

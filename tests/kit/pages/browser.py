@@ -7,6 +7,7 @@ from typing import Any
 
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.kit.processes.waiting import PATIENCE_S
@@ -64,6 +65,12 @@ class Browser:
         """What an expression of JavaScript is."""
         return self.driver.execute_script(f"return {expression}")
 
+    def type(self, selector: str, text: str) -> None:
+        """Writes into a field, in place of what is there."""
+        field = self.driver.find_element(By.CSS_SELECTOR, selector)
+        field.clear()
+        field.send_keys(text)
+
     def press(self, key: str = Keys.TAB) -> None:
         """Presses a key, wherever the focus is."""
         ActionChains(self.driver).send_keys(key).perform()
@@ -86,6 +93,8 @@ def chromium(profile: Path) -> Iterator[Browser]:
     for flag in FLAGS:
         options.add_argument(f"--{flag}")
     options.add_argument(f"--user-data-dir={profile}")
+    # The authorities of the cluster part's certificates are the tests' own.
+    options.accept_insecure_certs = True
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
     try:

@@ -7,7 +7,8 @@ from http import HTTPStatus
 
 import pytest
 
-from edgeshare.http.web import ANSWER_S, CONNECTIONS_MAX, STREAMS_MAX, Page, Stream, Terms, serving, text_page
+from edgeshare.http.answering import Page, Request, Stream, text_page
+from edgeshare.http.web import ANSWER_S, CONNECTIONS_MAX, STREAMS_MAX, Terms, serving
 from tests.kit.pages.site_client import SAFETY_S, Client
 
 PART_BYTES = 64 << 20
@@ -26,13 +27,13 @@ class Streams:
         """Of each who follows."""
         self.large_made = 0
 
-    async def page(self) -> Page:
+    async def page(self, _: Request) -> Page:
         return text_page(HTTPStatus.OK, "ok")
 
-    async def events(self) -> Stream:
+    async def events(self, _: Request) -> Stream:
         return Stream("text/event-stream", self._given())
 
-    async def large(self) -> Stream:
+    async def large(self, _: Request) -> Stream:
         return Stream("text/event-stream", self._large())
 
     async def _given(self) -> AsyncGenerator[bytes, None]:

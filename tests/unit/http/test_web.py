@@ -8,7 +8,9 @@ from http import HTTPStatus
 
 import pytest
 
-from edgeshare.http.web import ANSWER_S, CONNECTIONS_MAX, PER_ADDRESS_MAX, REQUEST_S, Page, serving, text_page
+from edgeshare.contract.errors import EdgeshareError, Forbidden, InvalidRequest, Unauthenticated, Unavailable
+from edgeshare.http.answering import Page, Request, text_page
+from edgeshare.http.web import ANSWER_S, CONNECTIONS_MAX, PER_ADDRESS_MAX, REQUEST_S, serving
 from tests.kit.pages.site_client import ASKED, Client
 
 MANY = CONNECTIONS_MAX + PER_ADDRESS_MAX
@@ -26,15 +28,15 @@ class Site:
         self.large_bytes = 64 << 20
         """More than the kernel keeps of what nobody reads."""
 
-    async def well(self) -> Page:
+    async def well(self, _: Request) -> Page:
         return text_page(HTTPStatus.OK, "ok")
 
-    async def slow(self) -> Page:
+    async def slow(self, _: Request) -> Page:
         self.begun.release()
         await self.go_on.wait()
         return text_page(HTTPStatus.OK, "slow")
 
-    async def large(self) -> Page:
+    async def large(self, _: Request) -> Page:
         self.begun.release()
         return Page(HTTPStatus.OK, "text/plain", bytes(self.large_bytes))
 
@@ -74,6 +76,28 @@ async def site() -> AsyncIterator[Site]:
 )
 async def test_each_request_gets_the_answer_that_is_its(site: Site, said: bytes, status: int) -> None:
     assert await (await site.connect()).status(said) == status
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [(InvalidRequest, 400), (Unauthenticated, 401), (Forbidden, 403), (Unavailable, 503)]
+)
+async def test_a_page_goes_by_its_request_and_an_error_of_it_is_told_with_its_status(
+    kind: type[EdgeshareError], status: int
+) -> None:
+    requests: list[Request] = []
+
+    async def refusing(request: Request) -> Page:
+        requests.append(request)
+        raise kind("it is so")
+
+    async with serving("127.0.0.1:0", {"/": refusing}) as address, AsyncExitStack() as stack:
+        client = Client(*await asyncio.open_connection(*address.split(":")))
+        stack.callback(client.end)
+        client.say(b"GET /?a=b HTTP/1.1\r\nCookie: c=d \r\nCOOKIE:e=f\r\n\r\n")
+        head, _, body = (await client.heard()).decode().partition("\r\n\r\n")
+    assert requests == [Request("a=b", [("cookie", "c=d"), ("cookie", "e=f")])]
+    assert (head.split()[1], body) == (str(status), "it is so\n")
+    assert ("WWW-Authenticate: Bearer" in head) is (status == 401)
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\n"], ids=["nothing", "half a request"])

@@ -1,7 +1,8 @@
 """What the page shows of a cluster, by what its API server knows."""
 
 from edgeshare.cli.page.cluster_picture import cluster_picture
-from edgeshare.cli.status.cluster import Cluster, Device, Node, Taken, Waiting
+from edgeshare.cli.status.cluster import Cluster, Device, Node, Taken
+from edgeshare.shown.waiting_pods import Waiting
 
 
 def test_each_node_is_told_with_its_devices_and_who_has_them() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from edgeshare.cli.page.feed import COMMENT, QUIET_S, Feed
-from edgeshare.cli.page.history import STEP_NS
-from edgeshare.cli.page.picture import Picture
 from edgeshare.contract.units import NS_PER_MS
+from edgeshare.shown.feed import COMMENT, QUIET_S, Feed
+from edgeshare.shown.history import STEP_NS
+from edgeshare.shown.picture import Picture
 from tests.kit.machine.clock import Clock
 
 PATIENCE_S = 3.0

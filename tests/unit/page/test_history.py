@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgeshare.cli.page.history import UNKNOWN, History
+from edgeshare.shown.history import UNKNOWN, History
 
 STEP_NS = 10
 ONE, TWO = ("GPU-0", "a"), ("GPU-0", "b")

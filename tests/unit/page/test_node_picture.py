@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from edgeshare.cli.page.node_picture import node_picture, used_of
-from edgeshare.cli.page.picture import TEXT_MAX, Device, Share
 from edgeshare.contract.units import MIB, NS_PER_MS
+from edgeshare.shown.node_picture import node_picture, used_of
+from edgeshare.shown.picture import TEXT_MAX, Device, Share
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.status_pb2 import (
     ALLOCATION_STATE_HOLDING,

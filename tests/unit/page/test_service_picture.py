@@ -1,9 +1,9 @@
 """What the page shows of a cluster whose nodes' use is told."""
 
-from edgeshare.cli.page.service_picture import service_picture, used_on_nodes
-from edgeshare.cli.status.cluster import Waiting
-from edgeshare.cli.status.service import Used
 from edgeshare.contract.units import MIB, NS_PER_MS, NS_PER_S
+from edgeshare.shown.service_picture import service_picture, used_on_nodes
+from edgeshare.shown.used import Used
+from edgeshare.shown.waiting_pods import Waiting
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.cluster_pb2 import ClusterState, NodeState
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_WAITING, AllocationStatus, DeviceStatus, NodeStatus

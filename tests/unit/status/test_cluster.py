@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from edgeshare.cli.status.cluster import Cluster, Node, parse_node, parse_waiting
+from edgeshare.cli.status.cluster import Cluster, Node, parse_node
 from edgeshare.cli.status.cluster_view import lines, tables
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.shown.waiting_pods import parse_waiting
 
 
 def node(name: str = "n1", devices: object = (), allocations: object = ()) -> dict[str, Any]:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeshare.contract.guarantee import Guarantee
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
-from sharemgr.node.guarantee import Guarantee, Misses, judge
+from sharemgr.node.guarantee import Misses, judge
 
 WINDOW_NS = 10 * NS_PER_S
 

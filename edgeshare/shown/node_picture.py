@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from edgeshare.cli.page.picture import Device, Node, Picture, Share, Waiting, line
-from edgeshare.cli.shares import device_name, is_exclusive, milliseconds, owner_text, state_text, unmanaged_text
+from edgeshare.contract.guarantee import Guarantee
 from edgeshare.contract.units import MIB
+from edgeshare.shown.picture import Device, Node, Picture, Share, Waiting, line
+from edgeshare.shown.words import device_name, is_exclusive, milliseconds, owner_text, state_text, unmanaged_text
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_WAITING, AllocationStatus, DeviceStatus, NodeStatus
-from sharemgr.node.guarantee import Guarantee
 
 Used = dict[tuple[str, str], float]
 """Percent of a device that was used, by device and allocation."""

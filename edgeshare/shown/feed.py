@@ -4,13 +4,16 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 
-from edgeshare.cli.page.history import History, Key
-from edgeshare.cli.page.picture import Picture
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
+from edgeshare.shown.history import History, Key
+from edgeshare.shown.picture import Picture
 from edgeshare.waiting import Change, first_of
 
 QUIET_S = 10.0
 """After so long without anything new a comment is sent, by which it is noticed that somebody has gone."""
+
+LOOKS_MISSED = 3
+"""So many times as long as it is between two looks without an answer, and what was seen is stale."""
 
 COMMENT = b":\n\n"
 
@@ -33,6 +36,7 @@ class Feed:
         self._change = Change()
         self._event: tuple[int, bytes] = (-1, b"")
         """With its version, as the next: whoever follows gets the same."""
+        self._making = asyncio.Lock()
         self._history_event: tuple[int, bytes] = (-1, b"")
         self._silence: asyncio.TimerHandle | None = None
         self._followers = 0
@@ -59,6 +63,11 @@ class Feed:
         self._left_out = not (self._left_out or self._followers)
         return not self._left_out
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether anybody follows."""
+        return self._followers > 0
+
     async def follow(self) -> AsyncGenerator[bytes, None]:
         """What one who follows is to be sent, for ever; what comes while one part is taken is told as it is then."""
         told, history_told = -1, -1
@@ -66,11 +75,12 @@ class Feed:
         try:
             while True:
                 change, version, history_version = self._change.next, self._version, self._history.version
-                if self._make is not None and told != version:
-                    yield self._picture(self._make)
+                if told != version and version:
+                    told, picture = await self._picture()
+                    yield picture
                 if history_told != history_version:
                     yield self._lines()
-                told, history_told = version, history_version
+                history_told = history_version
                 await first_of(change, timeout_s=QUIET_S)
                 if not change.is_set():
                     yield COMMENT
@@ -84,11 +94,15 @@ class Feed:
         if self._silence is not None:
             self._silence.cancel()
 
-    def _picture(self, make: Callable[[], Picture]) -> bytes:
-        if self._event[0] != self._version:
-            told = {"seenMs": self._seen_unix_ns // NS_PER_MS, "stale": self._stale, "picture": make()}
-            self._event = self._version, _event("picture", told)
-        return self._event[1]
+    async def _picture(self) -> tuple[int, bytes]:
+        """With the version that it is of."""
+        async with self._making:
+            if self._event[0] != self._version:
+                version, seen_ms = self._version, self._seen_unix_ns // NS_PER_MS
+                # A thread writes it down: of a large cluster that takes tens of milliseconds, and others wait for the
+                # loop.
+                self._event = version, await asyncio.to_thread(_picture_event, seen_ms, self._stale, self._make)
+            return self._event
 
     def _lines(self) -> bytes:
         if self._history_event[0] != self._history.version:
@@ -96,6 +110,11 @@ class Feed:
             told = {"stepS": step_s, "steps": self._history.steps, "lines": self._history.lines()}
             self._history_event = self._history.version, _event("history", told)
         return self._history_event[1]
+
+
+def _picture_event(seen_ms: int, stale: str, make: Callable[[], Picture] | None) -> bytes:
+    """Without what makes it nothing was ever seen."""
+    return _event("picture", {"seenMs": seen_ms, "stale": stale, "picture": None if make is None else make()})
 
 
 def _event(kind: str, told: object) -> bytes:

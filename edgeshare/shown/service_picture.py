@@ -1,11 +1,10 @@
 """A cluster's picture where it is known how its devices are used: each node's own. Pure."""
 
-from edgeshare.cli.page.cluster_picture import waiting_pod
-from edgeshare.cli.page.node_picture import Used as UsedPercent
-from edgeshare.cli.page.node_picture import node_picture, used_of
-from edgeshare.cli.page.picture import Device, Node, Picture, Waiting, line
-from edgeshare.cli.status.service import Used
-from edgeshare.cli.status.service_view import nobody, of_api_server, staleness
+from edgeshare.shown import waiting_pods
+from edgeshare.shown.node_picture import Used as UsedPercent
+from edgeshare.shown.node_picture import node_picture, used_of
+from edgeshare.shown.picture import Device, Node, Picture, Waiting, line
+from edgeshare.shown.used import Used, nobody, of_api_server, staleness
 
 
 def service_picture(used: Used) -> Picture:
@@ -25,6 +24,15 @@ def service_picture(used: Used) -> Picture:
         waiting=waiting + [waiting_pod(pod) for pod in used.waiting],
         notice="; ".join(of_api_server(used)),
         nobody=nobody(used),
+    )
+
+
+def waiting_pod(pod: waiting_pods.Waiting) -> Waiting:
+    """One that has no node."""
+    return Waiting(
+        who=line(f"{pod.namespace}/{pod.pod}"),
+        what=line(", ".join(f"{count} {name}" for name, count in pod.asks.items())),
+        why=line(pod.why) or waiting_pods.UNSAID,
     )
 
 

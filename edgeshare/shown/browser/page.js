@@ -11,6 +11,8 @@ const SLICE_MS = 30;
 const page = Object.fromEntries(
   ["sum", "state", "nobody", "notice", "nodes", "waiting", "waits"].map((id) => [id, document.getElementById(id)]),
 );
+// The query names a namespace, where it is of one alone.
+const EVENTS = `events${location.search}`;
 let history = { steps: 90, stepS: 10, lines: {} };
 let seenMs = Date.now();
 let picture = null;
@@ -94,17 +96,17 @@ function tellState(why) {
   const time = new Date(seenMs);
   const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map((each) => String(each).padStart(2, "0"));
   // A status that says the same is not said anew to who listens to it.
-  say(page.state, why ? `stale since ${clock.join(":")}: ${why}` : "live");
+  const since = picture === null ? "nothing is seen yet" : `stale since ${clock.join(":")}`;
+  say(page.state, why ? `${since}: ${why}` : "live");
   page.state.className = why ? "stale" : "live";
   document.body.classList.toggle("stale-picture", Boolean(why));
 }
 
 function follow() {
-  const events = new EventSource("events");
+  const events = new EventSource(EVENTS);
   events.addEventListener("picture", ({ data }) => {
     const told = JSON.parse(data);
-    seenMs = told.seenMs;
-    picture = told.picture;
+    if (told.picture !== null) ({ seenMs, picture } = told);
     tellState(told.stale);
     draw();
   });
@@ -112,11 +114,32 @@ function follow() {
     history = JSON.parse(data);
     draw();
   });
-  events.addEventListener("error", () => {
-    const refused = events.readyState === EventSource.CLOSED;
-    tellState(refused ? "as many follow edgeshare top already as may" : "edgeshare top does not answer");
-    if (refused) setTimeout(follow, AGAIN_MS);
+  events.addEventListener("error", async () => {
+    tellState("who serves it does not answer");
+    if (events.readyState !== EventSource.CLOSED) return;
+    await tellRefusal();
+    setTimeout(follow, AGAIN_MS);
   });
+}
+
+// Why it is not followed, of which an EventSource tells nothing; who is not let in any more is asked who he is.
+async function tellRefusal() {
+  const over = new AbortController();
+  try {
+    const answer = await fetch(EVENTS, { signal: over.signal });
+    if (answer.status === 401 || answer.status === 403) location.reload();
+    if (!answer.ok) tellState((await answer.text()).trim());
+  } catch {
+    // It does not answer, as is said already.
+  }
+  over.abort();
+}
+
+// Over TLS somebody was asked who he is, and has a token to forget.
+if (location.protocol === "https:") {
+  const forget = element("a", "", "Forget the token");
+  forget.href = "forget";
+  page.state.after(forget);
 }
 
 follow();
