@@ -11,28 +11,42 @@ from simgpu.machine import Machine
 from tests.kit.manager.busy import assert_ranked
 from tests.kit.onenode.installed.labels import labels, ours
 from tests.kit.onenode.installed.release import GPUS, NAME, OUTSIDE, TIMEOUT, helm, install, until_ready, upgrade
+from tests.kit.onenode.installed.scheduler import (
+    AS_SHIPPED,
+    SCHEDULER,
+    asks,
+    import_scheduler,
+    until_gone,
+    until_scheduling,
+)
 from tests.kit.onenode.installed.workload import SHARES, example_containers
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
 from tests.kit.onenode.pods.executed import Together
 from tests.kit.onenode.pods.given import assert_all_agree, clients, listed
-from tests.kit.onenode.pods.pods import WAIT
+from tests.kit.onenode.pods.pods import WAIT, Pods
 from tests.kit.onenode.watches.kubectl_watch import KubectlWatch
 from tests.kit.processes.waiting import until
 
 # A node's new pod is there before the old one ends.
 SURGE = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
-ANOTHER = {"shareManager": {"resources": {"limits": {"memory": "255Mi"}}}}  # a change that makes the node's pod anew
+# A change that makes the pods anew, those of the scheduler, too.
+ANOTHER = {
+    "shareManager": {"resources": {"limits": {"memory": "255Mi"}}},
+    "scheduler": {"percentageOfNodesToScore": 50},
+}
 PODS = ("pods", f"--namespace={NAME}", f"--selector=app.kubernetes.io/name={NAME}")
 SEEN = "{.metadata.name},{.metadata.deletionTimestamp},{.status.conditions[?(@.type=='Ready')].status}{'\\n'}"
 OF_CLUSTER = ("get", ",".join(OUTSIDE), "--all-namespaces", "--output=name")
 
 
 @pytest.fixture
-def shipped(node: Node) -> Iterator[None]:
-    """The release as the other tests have it, whatever becomes of it here."""
+def scheduled(node: Node) -> Iterator[None]:
+    """The node can run the release as it is shipped. In the end it is as other tests have it, whatever became of it."""
+    import_scheduler(node)
     yield
     install(node)
+    until_gone(node)
 
 
 def pod_names(node: Node) -> list[str]:
@@ -63,26 +77,41 @@ def replaced(node: Node, change: Callable[[], object]) -> list[str]:
     return [each.replace(before, "old").replace(after, "new") for each in told]
 
 
+def assert_places(node: Node, pods: Pods) -> None:
+    """A pod that names no scheduler is placed by the release's own, and has its share."""
+    until_scheduling(node)
+    pods.create(asks("placed", 10))
+    pods.wait("condition=Ready", "placed")
+    assert pods.get("placed", ".spec.schedulerName") == SCHEDULER
+    assert ("placed", "main") in listed()
+    pods.delete("placed")
+
+
 def test_surge_upgrade_and_the_way_back_leave_programs_their_shares(
-    node: Node, edgeshare: Machine, example: None, shipped: None
+    node: Node, edgeshare: Machine, example: None, scheduled: None, pods: Pods
 ) -> None:
-    upgrade(node, more=SURGE)
+    upgrade(node, more={**AS_SHIPPED, **SURGE})
     until_ready(node, GPUS)
     containers, held = example_containers(node), listed()
-    for change in (lambda: upgrade(node, more={**SURGE, **ANOTHER}), lambda: helm(node, "rollback", NAME)):
+    for change in (
+        lambda: upgrade(node, more={**AS_SHIPPED, **SURGE, **ANOTHER}),
+        lambda: helm(node, "rollback", NAME),
+    ):
         assert replaced(node, change) == ["old ready", "new ready", "old ends"]
         until(lambda: clients() == dict.fromkeys(SHARES, 1), "the pods' programs have joined the new manager")
         assert example_containers(node) == containers
-        assert listed() == held
+        assert_places(node, pods)
+        until(lambda: listed() == held, "the pod that was placed has gone")
         assert_all_agree(*SHARES)
     assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
 
 
 def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_programs_have_their_shares(
-    node: Node, edgeshare: Machine, example: None, shipped: None
+    node: Node, edgeshare: Machine, example: None, scheduled: None, pods: Pods
 ) -> None:
-    upgrade(node, more={"crds": {"keep": False}})
+    upgrade(node, more={**AS_SHIPPED, "crds": {"keep": False}})
     until_ready(node, GPUS)
+    until_scheduling(node)
     containers, held = example_containers(node), listed()
     node.kubectl("label", "node", NODE_NAME, "somebody=else")
     assert ours(node)
@@ -90,6 +119,7 @@ def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_program
     helm(node, "uninstall", NAME, TIMEOUT)
 
     node.kubectl("wait", "--for=delete", *PODS, WAIT)
+    until_gone(node)
     assert [each for each in node.kubectl(*OF_CLUSTER).split() if is_ours(each)] == []
     assert ours(node) == set()
     assert labels(node)["somebody"] == "else"
@@ -99,11 +129,12 @@ def test_uninstalled_nothing_of_it_is_in_the_cluster_and_installed_again_program
     node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=0", f"node/{NODE_NAME}", WAIT)
     assert example_containers(node) == containers
 
-    install(node)
+    install(node, more=AS_SHIPPED)
 
+    assert_places(node, pods)
     until(lambda: clients() == dict.fromkeys(SHARES, 1), "the pods' programs have joined the new manager")
     assert example_containers(node) == containers
-    assert listed() == held
+    until(lambda: listed() == held, "the pod that was placed has gone")
     assert_all_agree(*SHARES)
     assert_ranked(Together(edgeshare, SHARES).percents(), list(SHARES))
     node.kubectl("wait", "--for=create", f"{ACCELERATOR_NODES_CRD}/{NODE_NAME}", WAIT)

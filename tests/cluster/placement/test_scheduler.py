@@ -4,57 +4,45 @@ when the one that leads is gone."""
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from edgeshare.contract.assignment import parse_assignment
 from edgeshare.contract.devices import Accelerator
-from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
+from edgeshare.contract.names import GPU_ASSIGNMENT
 from simgpu.machine import Machine
-from tests.kit.onenode.images import client_image
 from tests.kit.onenode.installed import release
 from tests.kit.onenode.installed.release import NAME
+from tests.kit.onenode.installed.scheduler import (
+    AS_SHIPPED,
+    IN_NAMESPACE,
+    SCHEDULER,
+    asks,
+    import_scheduler,
+    until_gone,
+    until_scheduling,
+)
 from tests.kit.onenode.node import Node
-from tests.kit.onenode.pods.pods import WAIT, Manifest, Pods, container, pod
+from tests.kit.onenode.pods.pods import Pods
 from tests.kit.processes.command import run
 from tests.kit.processes.waiting import until
-from tests.kit.programs.binaries import KUBERNETES, program
 
-IMAGE = f"registry.k8s.io/kube-scheduler:v{KUBERNETES.version}"  # as the chart finds it out here
-AS_SHIPPED: dict[str, object] = {"scheduler": {}}
-IN_NAMESPACE = f"--namespace={NAME}"
-DEPLOYMENT = (IN_NAMESPACE, f"deployment/{NAME}-assigner")
 RUNNING = "condition=Ready"
 WAITS = "jsonpath={.status.conditions[0].reason}=Unschedulable"
 
 
 @pytest.fixture
-def scheduler(node: Node, edgeshare: Machine, tmp_path: Path) -> Iterator[str]:
+def scheduler(node: Node, edgeshare: Machine) -> Iterator[str]:
     """Its name, while it runs with two replicas."""
-    files = {"/usr/bin/kube-scheduler": program(KUBERNETES, "kube-scheduler")}
-    node.import_image(client_image(tmp_path, IMAGE, files, ["/usr/bin/kube-scheduler"]))
+    import_scheduler(node)
     try:
         release.upgrade(node, more=AS_SHIPPED)
-        node.kubectl("rollout", "status", *DEPLOYMENT, WAIT)
-        yield "edgeshare"
+        until_scheduling(node)
+        yield SCHEDULER
     finally:
         release.upgrade(node)
-        node.kubectl("wait", "--for=delete", *DEPLOYMENT, WAIT)
-        # Of its policies, too, the API server learns by a watch: a pod that one still sends here would wait for ever.
-        until(lambda: named_scheduler(node) == "default-scheduler", "no pod is sent to it any more")
-
-
-def asks(name: str, percent: int) -> Manifest:
-    """A pod as anybody would write it."""
-    return pod(name, [container(name, "main", "--seconds", "600", limits={GPU_PERCENT: percent})])
-
-
-def named_scheduler(node: Node) -> str:
-    """The scheduler of a pod that would be made now."""
-    words = ("create", "--dry-run=server", "--output=jsonpath={.spec.schedulerName}", "--filename=-")
-    return node.kubectl(*words, stdin=json.dumps(asks("probe", 1)))
+        until_gone(node)
 
 
 def gpu(pods: Pods, name: str) -> str:
