@@ -39,7 +39,7 @@ help:
 	@echo "make manifest      the chart for kubectl, in dist/edgeshare.yaml    make schema   the chart's schema"
 	@echo "make docs          a site of docs/, in build/site"
 	@echo "make wheel         wheels in dist/          make format  the code's format"
-	@echo "make release VERSION=0.2.0  what a release has, in dist/: chart, images, manifest, checksums, bills of materials"
+	@echo "make release VERSION=0.2.0  what a release has, in dist/: chart, images for amd64 and arm64, manifest, checksums, bills of materials"
 	@echo "make lock          requirements.txt and requirements-dev.txt by pyproject.toml; LOCK=--upgrade: of the newest versions"
 
 # Stamps, so that a second call costs nothing. What only tests and tools need comes when they do: a compiler for other

@@ -2,6 +2,8 @@
 pyproject.toml; the simulated drivers are a project of their own (simgpu/)."""
 
 import os
+import platform
+import shlex
 import sys
 import sysconfig
 import time
@@ -17,9 +19,9 @@ from setuptools.modified import newer_group
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "cuda_hook"))  # not as a package, which loads what is to be built here
 
-from build_plain import HERE_BUT_OLDER, BuildPortable, Plain, compile_plain, sources, zig  # noqa: E402
+from build_plain import OLDEST, PROCESSOR, BuildPortable, Plain, compile_plain, sources, zig  # noqa: E402
 
-EXT_SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX"))
+EXT_SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX")).replace(platform.machine(), PROCESSOR)
 HOOK = Plain(
     "cuda_hook/libedgeshare_cuda.so",
     sources("cuda_hook/src", "cuda_hook/core"),
@@ -41,6 +43,22 @@ COMPILED = [
 ]
 """What runs from one slice to the next. That happens a thousand times a second on a node of eight GPUs, mostly with
 cold caches; compiled by mypyc it takes three quarters of the processor time. Interpreted it does the same."""
+
+
+def compile_for_another() -> None:
+    """Has modules compiled for PROCESSOR, which is not this machine's, and named as a Python there looks for them."""
+    compiler = zig(OLDEST)
+    if compiler is None:
+        raise SystemExit(f"setup.py: nothing here compiles for {PROCESSOR}; run: pip install ziglang")
+    # Python's headers differ from one processor to the other where Debian has them alone: each has a folder of its own
+    # beside Python's. The C library's are zig's, so that others of its folder come after them.
+    headers = Path(sysconfig.get_path("include")).parent
+    compiler += ["-idirafter", str(headers)]
+    os.environ |= {
+        "CC": shlex.join(compiler),
+        "LDSHARED": shlex.join([*compiler, "-shared"]),
+        "SETUPTOOLS_EXT_SUFFIX": EXT_SUFFIX,
+    }
 
 
 def is_compiled() -> bool:
@@ -87,7 +105,7 @@ class BuildNative(build_ext):
             os.utime(compiled, (begun_s, begun_s))
 
     def _build_hook(self, root: Path, inplace: bool) -> None:
-        compile_plain(self, HOOK, root, None if inplace else zig(HERE_BUT_OLDER))
+        compile_plain(self, HOOK, root, None if inplace else zig(OLDEST))
 
     def get_outputs(self) -> list[str]:
         return [*super().get_outputs(), str(Path(self.build_lib) / HOOK.path)]
@@ -98,6 +116,9 @@ class BuildPortableHook(BuildPortable):
 
     made: ClassVar[list[Plain]] = [HOOK]
 
+
+if platform.machine() != PROCESSOR:
+    compile_for_another()
 
 setup(
     cffi_modules=["cuda_hook/build_core.py:ffibuilder"],

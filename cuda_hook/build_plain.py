@@ -2,9 +2,9 @@
 
 import importlib.util
 import os
-import platform
 import shlex
 import sys
+import sysconfig
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -15,8 +15,11 @@ from setuptools.modified import newer_group
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 SOURCES = {".c", ".h", ".S", ".def"}
 CFLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden", *WARNINGS]
-HERE_BUT_OLDER = f"{platform.machine()}-linux-gnu.2.17"
-"""This processor, with the oldest C library that the hook is loaded by: CentOS 7's, and the first that aarch64 had."""
+PROCESSOR = sysconfig.get_platform().removeprefix("linux-")
+"""What is built for: another than this machine's where ``_PYTHON_HOST_PLATFORM`` says so (linux-aarch64), as it does
+where Python itself is cross-compiled; pip then takes other projects' wheels for that one, too."""
+OLDEST = f"{PROCESSOR}-linux-gnu.2.17"
+"""That processor, with the oldest C library that the hook is loaded by: CentOS 7's, and the first that aarch64 had."""
 
 
 @dataclass
@@ -69,13 +72,13 @@ class BuildPortable(Command):
     """Builds what ``made`` names with ``ziglang``, for another processor or an older C library."""
 
     user_options: ClassVar[list[tuple[str, str | None, str]]] = [
-        ("target=", None, f"processor, system and C library (default: {HERE_BUT_OLDER})"),
+        ("target=", None, f"processor, system and C library (default: {OLDEST})"),
         ("folder=", None, "where to (default: build/portable/PROCESSOR)"),
     ]
     made: ClassVar[list[Plain]] = []
 
     def initialize_options(self) -> None:
-        self.target = HERE_BUT_OLDER
+        self.target = OLDEST
         self.folder = ""
 
     def finalize_options(self) -> None:

@@ -13,7 +13,8 @@ from release.chart import write_layout, write_package
 from release.command import ReleaseError, do
 from release.commit import Commit, releasable
 from release.folder import whole, write_sums
-from release.images import TARGETS, Builder, Image, builder, contents
+from release.images import PROCESSORS, TARGETS, Builder, Image, builder, contents
+from release.index import write_index
 from release.source import write
 from release.version import parse
 
@@ -30,20 +31,27 @@ def fill(folder: Path, scratch: Path, commit: Commit, version: str, builder: Bui
     render = [sys.executable, source / "deploy/render.py", f"--manifest={folder / 'edgeshare.yaml'}", f"--helm={helm}"]
     # It imports what lies beside it, and not what is installed, and leaves nothing there.
     do(render, {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"})
-    wheels = builder.build_wheels(scratch)
-    known = pinned((source / "requirements.txt").read_text(), wheels)
-    for name, target in TARGETS.items():
-        labels = {
-            "org.opencontainers.image.title": name,
-            "org.opencontainers.image.version": version,
-            "org.opencontainers.image.revision": commit.digest,
-            "org.opencontainers.image.licenses": "Apache-2.0",
-        }
-        if (base := base_of[target]) is not None:
-            labels |= base.labels
-        archive = folder / f"{name}.oci.tar"
-        builder.build(Image(f"{name}:{version}", target, labels), wheels, archive)
-        (folder / f"{name}.cdx.json").write_text(bill(name, version, commit, contents(archive), known))
+    archives: dict[str, dict[str, Path]] = {name: {} for name in TARGETS}
+    for processor in PROCESSORS:
+        wheels = builder.build_wheels(processor, scratch)
+        known = pinned((source / "requirements.txt").read_text(), wheels)
+        for name, target in TARGETS.items():
+            labels = {
+                "org.opencontainers.image.title": name,
+                "org.opencontainers.image.version": version,
+                "org.opencontainers.image.revision": commit.digest,
+                "org.opencontainers.image.licenses": "Apache-2.0",
+            }
+            if (base := base_of[target]) is not None:
+                labels |= base.labels
+            archive = scratch / f"{name}.{processor}.oci.tar"
+            image = Image(f"{name}:{version}", target, processor, labels)
+            builder.build(image, wheels, archive)
+            text = bill(name, version, commit, contents(archive, processor), known)
+            (folder / f"{name}.{processor}.cdx.json").write_text(text)
+            archives[name][processor] = archive
+    for name, parts in archives.items():
+        write_index(parts, folder / f"{name}.oci.tar")
     write_sums(folder)
 
 

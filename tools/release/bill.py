@@ -52,14 +52,16 @@ def bill(name: str, version: str, commit: Commit, contents: Contents, known: Pin
     Raises ReleaseError where the image holds another version of the project than is released, or a package of Python
     that `known` has no hash for.
     """
-    image = Component(name=name, version=version, type=ComponentType.CONTAINER, bom_ref=f"image:{name}@{version}")
+    image = Component(
+        name=name, version=version, type=ComponentType.CONTAINER, bom_ref=f"image:{name}@{version}/{contents.processor}"
+    )
     components = [_component(each, version, known) for each in contents.python]
     if OURS not in {each.name for each in components}:
         raise ReleaseError(f"the image {name} holds no package {OURS}: look at the Dockerfile")
     components += map(_of_debian, contents.debian)
     bom = Bom(
         # One of a release and its commit, where a random one would make two of the same.
-        serial_number=uuid5(NAMESPACE_URL, f"{name}:{version}@{commit.digest}"),
+        serial_number=uuid5(NAMESPACE_URL, f"{name}:{version}@{commit.digest}/{contents.processor}"),
         metadata=BomMetaData(component=image, timestamp=datetime.fromtimestamp(commit.made_s, UTC)),
         components=components,
     )

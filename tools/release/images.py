@@ -1,6 +1,7 @@
 """The images: built by the Dockerfile, and what is in one."""
 
 import json
+import platform
 import shutil
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,12 @@ from release.debian import OS_RELEASE, STATUS, DebianPackage, installed
 TARGETS: Mapping[str, str] = MappingProxyType({"edgeshare": "cluster", "edgeshare-node": "node"})
 """Name of an image, as docs/install/image.md has them and the chart's values → the Dockerfile's target."""
 
+PROCESSORS = ("amd64", "arm64")
+"""Which an image is for, as Go and Debian call them."""
+
+HERE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+"""This machine's."""
+
 METADATA = "opt/edgeshare/lib/python*/site-packages/*.dist-info/METADATA"
 """Where the Dockerfile has pip install."""
 
@@ -27,10 +34,12 @@ REMOVED = ".wh."
 
 @dataclass(frozen=True)
 class Image:
-    """An image to be: its name with the version as its tag, what the Dockerfile calls it, and its labels."""
+    """An image to be: its name with the version as its tag, what the Dockerfile calls it, the processor that it is for,
+    and its labels."""
 
     name: str
     target: str
+    processor: str
     labels: Mapping[str, str]
 
 
@@ -45,13 +54,13 @@ class Builder:
     context: Path
     options: Sequence[str]
 
-    def build_wheels(self, folder: Path) -> Path:
-        """Build the wheels that all images are made of, and return their folder: it is below `folder`, beside what else
-        buildah writes. Raises ReleaseError."""
-        wheels = folder / "wheels"
+    def build_wheels(self, processor: str, folder: Path) -> Path:
+        """Build the wheels that all images for a processor are made of, and return their folder: it is below `folder`,
+        beside what else buildah writes. Raises ReleaseError."""
+        wheels = folder / f"wheels-{processor}"
         # An image that is tagged with a place is left in no store.
-        tag = [f"--tag=dir:{folder / 'image'}"] if self.program == "buildah" else []
-        self._build("--target=wheels", f"--output=type=local,dest={wheels}", *tag)
+        tag = [f"--tag=dir:{folder / f'image-{processor}'}"] if self.program == "buildah" else []
+        self._build(processor, "--target=wheels", f"--output=type=local,dest={wheels}", *tag)
         return wheels
 
     def build(self, image: Image, wheels: Path, archive: Path) -> None:
@@ -61,11 +70,16 @@ class Builder:
             written = f"--tag=oci-archive:{archive}:{image.name}"
         else:
             written = f"--output=type=oci,dest={archive},name={image.name}"
-        self._build(f"--target={image.target}", f"--build-context=wheels={wheels}", *labels, written)
+        words = (f"--target={image.target}", f"--build-context=wheels={wheels}", *labels, written)
+        self._build(image.processor, *words)
 
-    def _build(self, *words: str) -> None:
-        build = ["buildah", "build"] if self.program == "buildah" else ["docker", "buildx", "build"]
-        do([*build, *self.options, *words, self.context], {})
+    def _build(self, processor: str, *words: str) -> None:
+        if self.program == "buildah":
+            # What a Dockerfile may ask for, and older ones do not say of themselves.
+            build = ["buildah", "build", f"--build-arg=BUILDPLATFORM=linux/{HERE}"]
+        else:
+            build = ["docker", "buildx", "build"]
+        do([*build, f"--platform=linux/{processor}", *self.options, *words, self.context], {})
 
 
 def builder() -> str:
@@ -91,10 +105,13 @@ class Contents:
     """What the Python packages that the Dockerfile put into it say of themselves."""
     debian: list[DebianPackage]
     """Those of its base."""
+    processor: str
+    """Which it is for."""
 
 
-def contents(archive: Path) -> Contents:
-    """Read an image's archive. Raises ReleaseError where it is not clear what its base has."""
+def contents(archive: Path, processor: str) -> Contents:
+    """Read the archive of an image for a processor. Raises ReleaseError where it is not clear what its base has, or
+    where that is for another one."""
     found: dict[str, bytes] = {}
     with tarfile.open(archive) as tar:
         for layer in _layers(tar):
@@ -108,7 +125,14 @@ def contents(archive: Path) -> Contents:
                     assert file is not None
                     found[str(path)] = file.read()
     status, os_release = (found.pop(name, b"").decode(errors="replace") for name in (STATUS, OS_RELEASE))
-    return Contents([parse_email(said)[0] for said in found.values()], installed(status, os_release))
+    debian = installed(status, os_release)
+    # Of a base that a machine has for one alone, buildah takes that.
+    if others := {each.architecture for each in debian} - {processor, "all"}:
+        raise ReleaseError(
+            f"an image for {processor} begins with one that has packages for {', '.join(sorted(others))}: "
+            "name a base that there is for all of them"
+        )
+    return Contents([parse_email(said)[0] for said in found.values()], debian, processor)
 
 
 def _layers(archive: tarfile.TarFile) -> Iterator[tarfile.TarFile]:

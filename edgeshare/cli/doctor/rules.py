@@ -20,7 +20,7 @@ from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import KUBELET_DIR, PLUGINS_DIR
 
 GLIBC_LEAST = (2, 17)
-"""The oldest C library that the hook of a wheel is built for (setup.py, ``HERE_BUT_OLDER``)."""
+"""The oldest C library that the hook of a wheel is built for (cuda_hook/build_plain.py, ``OLDEST``)."""
 
 NVIDIA = "nvidia"
 """The handler that NVIDIA's toolkit is configured as (``nvidia-ctk runtime configure``)."""

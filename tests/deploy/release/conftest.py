@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from release.images import PROCESSORS
 
 from tests.kit.deploy.repository import (
     COMPILED,
@@ -52,8 +53,9 @@ def repository(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Reposito
     made.add_package("node", "edgeshare", VERSION)
     made.add_package("node", "first-package", "1.2")
     made.add_package("cluster", "second", "3")
-    made.write("packages/node/var/lib/dpkg/status", DEBIAN)
-    made.write("packages/node/usr/lib/os-release", OS_RELEASE)
+    for processor in PROCESSORS:
+        made.write(f"packages/base-{processor}/var/lib/dpkg/status", DEBIAN.format(processor=processor))
+        made.write(f"packages/base-{processor}/usr/lib/os-release", OS_RELEASE)
     made.write("packages/second-3-py3-none-any.whl", WHEEL)
     made.write("requirements.txt", REQUIREMENTS)
     made.git("init", "--quiet")

@@ -30,7 +30,7 @@ def test_hash_is_known_of_each_package_that_the_lock_names(tmp_path: Path) -> No
 
 def test_package_is_found_by_any_way_to_write_its_name(tmp_path: Path) -> None:
     known = pinned(REQUIREMENTS, tmp_path)
-    held = Contents([package("edgeshare", VERSION), package("First.Package", "1.2")], [])
+    held = Contents([package("edgeshare", VERSION), package("First.Package", "1.2")], [], "amd64")
     text = bill("edgeshare", VERSION, COMMIT, held, known)
     assert all(each in text for each in ('"first-package"', *OTHER_SHA256))
 
@@ -46,9 +46,9 @@ def test_package_is_found_by_any_way_to_write_its_name(tmp_path: Path) -> None:
 )
 def test_image_that_holds_something_else_is_refused(packages: list[RawMetadata], why: str, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=re.escape(why)):
-        bill("edgeshare", VERSION, COMMIT, Contents(packages, []), pinned(REQUIREMENTS, tmp_path))
+        bill("edgeshare", VERSION, COMMIT, Contents(packages, [], "amd64"), pinned(REQUIREMENTS, tmp_path))
 
 
 def test_wheel_of_a_version_to_come_is_the_versions() -> None:
-    text = bill("edgeshare", "1.0.0-rc.1", COMMIT, Contents([package("edgeshare", "1.0.0rc1")], []), {})
+    text = bill("edgeshare", "1.0.0-rc.1", COMMIT, Contents([package("edgeshare", "1.0.0rc1")], [], "amd64"), {})
     assert "pkg:pypi/edgeshare@1.0.0rc1" in text

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from release.images import PROCESSORS
 
 from tests.kit.deploy.repository import VERSION, Repository
 from tests.kit.programs.packages import unpacked
@@ -33,9 +34,10 @@ def registry(tmp_path: Path) -> Iterator[str]:
         process.communicate()
 
 
-def copy(source: str, target: str) -> None:
-    """From one place of images to another. What skopeo is linked with buildah is, too, which a release was made by."""
-    options = ("--insecure-policy", "copy", "--quiet", "--dest-tls-verify=false")
+def copy(source: str, target: str, *words: str) -> None:
+    """From one place of images to another, with options. What skopeo is linked with buildah is, too, by which a
+    release was made."""
+    options = ("--insecure-policy", "copy", "--quiet", "--dest-tls-verify=false", *words)
     subprocess.run([unpacked("skopeo") / "usr/bin/skopeo", *options, source, target], check=True)
 
 
@@ -53,14 +55,22 @@ def test_helm_gets_the_chart_from_a_registry_that_the_layout_is_copied_to(
 
 
 @pytest.mark.parametrize("name", ["edgeshare", "edgeshare-node"])
-def test_image_goes_to_a_registry_under_its_name_and_version(
+def test_image_goes_to_a_registry_under_its_name_and_version_for_each_processor(
     registry: str, released: Path, repository: Repository, name: str
 ) -> None:
     place = f"docker://{registry}/{name}:{VERSION}"
-    copy(f"oci-archive:{released / f'{name}.oci.tar'}", place)
-    pull = ["buildah", "pull", "--quiet", "--tls-verify=false", place]
-    pulled = subprocess.run(pull, env=repository.env, check=True, stdout=-1, text=True).stdout.strip()
-    inspect = ["buildah", "inspect", "--type=image", "--format={{.OCIv1.Config.Labels}}", pulled]
-    done = subprocess.run(inspect, env=repository.env, check=True, stdout=-1, text=True)
-    assert f"org.opencontainers.image.title:{name} " in done.stdout
-    assert f"org.opencontainers.image.version:{VERSION}" in done.stdout
+    copy(f"oci-archive:{released / f'{name}.oci.tar'}", place, "--all")
+    for processor in PROCESSORS:
+        pull = ["buildah", "pull", "--quiet", "--tls-verify=false", f"--platform=linux/{processor}", place]
+        pulled = subprocess.run(pull, env=repository.env, check=True, stdout=-1, text=True).stdout.strip()
+        inspect = [
+            "buildah",
+            "inspect",
+            "--type=image",
+            "--format={{.OCIv1.Architecture}} {{.OCIv1.Config.Labels}}",
+            pulled,
+        ]
+        done = subprocess.run(inspect, env=repository.env, check=True, stdout=-1, text=True)
+        assert done.stdout.startswith(f"{processor} ")
+        assert f"org.opencontainers.image.title:{name} " in done.stdout
+        assert f"org.opencontainers.image.version:{VERSION}" in done.stdout

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import ComponentType
+from release.images import PROCESSORS
 
 import edgeshare
 from tests.kit.deploy.repository import OTHER_SHA256, VERSION, WHEELS_SHA256, Repository
@@ -19,7 +20,8 @@ from tests.kit.programs.archive import read_image
 CONFIG = "application/vnd.cncf.helm.config.v1+json"
 CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 IMAGES = ("edgeshare", "edgeshare-node")
-SAME = ("chart", "edgeshare-0.2.0.tgz", "edgeshare.yaml", "edgeshare.cdx.json", "edgeshare-node.cdx.json")
+BILLS = tuple(f"{name}.{processor}.cdx.json" for name in IMAGES for processor in PROCESSORS)
+SAME = ("chart", "edgeshare-0.2.0.tgz", "edgeshare.yaml", *BILLS)
 
 
 def images_of(objects: str) -> set[str]:
@@ -101,11 +103,14 @@ def test_manifest_is_the_trees_with_the_version_in_it(released: Path, manifest: 
     assert text == manifest.read_text().replace(edgeshare.__version__, VERSION)
 
 
+@pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize(("name", "layers"), [("edgeshare", 2), ("edgeshare-node", 1)])
-def test_images_are_named_and_labelled_by_version_and_commit(released: Path, name: str, layers: int) -> None:
+def test_images_are_named_and_labelled_by_version_and_commit(
+    released: Path, name: str, layers: int, processor: str
+) -> None:
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=released.parent.parent, check=True, stdout=-1, text=True)
-    image = read_image(released / f"{name}.oci.tar")
-    assert image["name"] == f"{name}:{VERSION}"
+    image = read_image(released / f"{name}.oci.tar", processor)
+    assert (image["name"], image["architecture"]) == (f"{name}:{VERSION}", processor)
     assert image["layers"] == layers
     assert {
         "org.opencontainers.image.title": name,
@@ -115,11 +120,12 @@ def test_images_are_named_and_labelled_by_version_and_commit(released: Path, nam
     }.items() <= image["Labels"].items()
 
 
+@pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize(("name", "packages"), [("edgeshare", {"second": "3"}), ("edgeshare-node", {})])
 def test_bill_names_the_packages_that_an_image_holds_with_their_hashes(
-    released: Path, name: str, packages: dict[str, str]
+    released: Path, name: str, packages: dict[str, str], processor: str
 ) -> None:
-    bill = Bom.from_json(json.loads((released / f"{name}.cdx.json").read_text()))
+    bill = Bom.from_json(json.loads((released / f"{name}.{processor}.cdx.json").read_text()))
     image = bill.metadata.component
     assert image is not None
     assert (image.type, image.name, image.version) == (ComponentType.CONTAINER, name, VERSION)
@@ -136,7 +142,7 @@ def test_bill_names_the_packages_that_an_image_holds_with_their_hashes(
     assert hashes["first-package"] == set(OTHER_SHA256)
     assert hashes.get("second", {WHEELS_SHA256}) == {WHEELS_SHA256}
     assert str(found["first-package"].purl) == "pkg:pypi/first-package@1.2"
-    assert str(found["libc6"].purl) == "pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64&distro=debian-12"
+    assert str(found["libc6"].purl) == f"pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch={processor}&distro=debian-12"
 
 
 def test_checksums_fit_and_leave_no_file_out(released: Path) -> None:
@@ -145,7 +151,11 @@ def test_checksums_fit_and_leave_no_file_out(released: Path) -> None:
     )
     named = {line.removesuffix(": OK") for line in done.stdout.splitlines()}
     assert named == files(released).keys() - {"SHA256SUMS"}
-    assert {*(f"{name}.oci.tar" for name in IMAGES), "edgeshare.yaml", "chart/index.json"} < named
+    assert {*(f"{name}.oci.tar" for name in IMAGES), *BILLS, "edgeshare.yaml", "chart/index.json"} < named
+
+
+def test_each_bill_has_a_number_of_its_own(released: Path) -> None:
+    assert len({json.loads((released / name).read_text())["serialNumber"] for name in BILLS}) == len(BILLS)
 
 
 def test_second_release_of_a_commit_is_the_same_wherever_it_is_made(

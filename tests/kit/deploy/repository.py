@@ -25,7 +25,9 @@ DOCKERFILE = """
 FROM scratch AS wheels
 COPY packages /
 FROM scratch AS node
+ARG TARGETARCH
 COPY --from=wheels node /
+COPY --from=wheels base-$TARGETARCH /
 FROM node AS cluster
 COPY --from=wheels cluster /
 """
@@ -33,7 +35,7 @@ PLACE = "opt/edgeshare/lib/python3.11/site-packages"
 DEBIAN = """
 Package: libc6
 Status: install ok installed
-Architecture: amd64
+Architecture: {processor}
 Source: glibc
 Version: 2.36-9+deb12u14
 Description: GNU C Library: Shared libraries

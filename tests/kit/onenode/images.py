@@ -29,9 +29,23 @@ BUILDER_NAME = "localhost/edgeshare-test-builder:1"
 BASE_PACKAGES = ("python3", "libstdc++6")
 # What a machine has that makes wheels of the tree, with a compiler for what is of C.
 BUILDER_PACKAGES = (*BASE_PACKAGES, "ca-certificates", "gcc", "libc6-dev", "mawk", "python3-dev", "python3-venv")
+# Of a machine that makes wheels for the other processor, too: each has Python's headers of its own.
+CROSS_BUILDER_PACKAGES = (*BUILDER_PACKAGES, "libpython3-dev:arm64")
+PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What the kernel calls a processor → what Debian and Go do."""
+BUILD_PLATFORM = f"--build-arg=BUILDPLATFORM=linux/{PROCESSORS[os.uname().machine]}"
+"""What buildah 1.28 has to be told of this machine."""
 PIP_WHEEL = (sys.executable, "-m", "pip", "wheel", "--quiet")
 # Documentation and translations are half of what a distribution adds to an interpreter.
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
+# Of another processor's packages, which are unpacked and not set up: nothing of theirs can be run here.
+UNPACKED = (
+    *("--variant=extract", "--skip=check/qemu"),
+    '--extract-hook=for package in "$1"/var/cache/apt/archives/*.deb; do '
+    'dpkg-deb --field "$package"; echo "Status: install ok installed"; echo; done >"$1"/var/lib/dpkg/status',
+)
+# What of the essential packages such a base has: it is not made of these all.
+UNPACKED_TOO = ("base-files", "coreutils", "dash")
 STORAGE = """
 [storage]
 driver = "overlay"
@@ -40,8 +54,8 @@ runroot = "{folder}/run"
 """
 
 
-def base_layer(packages: Sequence[str] = BASE_PACKAGES) -> Path:
-    """A root file system with Python: an uncompressed tar, made by mmdebstrap and cached."""
+def base_layer(packages: Sequence[str] = BASE_PACKAGES, machine: str = os.uname().machine) -> Path:
+    """A root file system with Python, for this processor or another: a plain tar, made by mmdebstrap and cached."""
     suite = SUITES.get(sys.version_info[:2])
     if suite is None:
         known = ", ".join(f"{major}.{minor}" for major, minor in SUITES)
@@ -54,15 +68,19 @@ def base_layer(packages: Sequence[str] = BASE_PACKAGES) -> Path:
     def make(path: Path) -> None:
         install(missing(IMAGE_PACKAGES))
         say(f"making the images' base, {suite} with Python (once; about a minute) …")
-        included = f"--include={','.join(packages)}"
+        here, wanted = PROCESSORS[os.uname().machine], PROCESSORS[machine]
+        included = f"--include={','.join(packages if here == wanted else (*packages, *UNPACKED_TOO))}"
+        others = {each.partition(":")[2] for each in packages} - {""}
+        architectures = f"--architectures={','.join((wanted, *sorted(others)))}"
+        made_as = ["--variant=essential"] if here == wanted else list(UNPACKED)
         excluded = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
         run(
-            ["mmdebstrap", "--quiet", "--variant=essential", included, *excluded, suite, path],
+            ["mmdebstrap", "--quiet", architectures, *made_as, included, *excluded, suite, path],
             # A fixed time makes the layer the same wherever it is made.
             env={**os.environ, "PATH": SYSTEM_PATH, "SOURCE_DATE_EPOCH": "0"},
         )
 
-    name = "-".join(("base", suite, *packages, os.uname().machine))
+    name = "-".join(("base", suite, *packages, machine))
     return make_once(cache_dir() / f"{name}.tar", make)
 
 
@@ -185,15 +203,26 @@ class Store:
         archive = write_image(self._folder / "base.tar", name, [layer], entrypoint=["/usr/bin/python3"])
         self.buildah("pull", "--quiet", f"oci-archive:{archive}")
 
+    def add_bases(self, name: str) -> None:
+        """The same for both processors."""
+        self.buildah("manifest", "create", name)
+        for machine, processor in PROCESSORS.items():
+            its, layers = f"{name}-{processor}", [base_layer(machine=machine)]
+            path = self._folder / f"base-{processor}.tar"
+            archive = write_image(path, its, layers, entrypoint=["/usr/bin/python3"], machine=machine)
+            self.buildah("pull", "--quiet", f"oci-archive:{archive}")
+            archive.unlink()
+            self.buildah("manifest", "add", f"--arch={processor}", name, f"containers-storage:{its}")
+
     def build(self, context: Path, name: str, *words: str) -> None:
         """What the Dockerfile of a folder describes, on the base. Raises NodeError."""
         say(f"building {name} (a minute) …")
-        options = ("--isolation=chroot", "--pull-never", f"--build-arg=BASE={BASE_NAME}")
+        options = ("--isolation=chroot", "--pull-never", f"--build-arg=BASE={BASE_NAME}", BUILD_PLATFORM)
         self.buildah("bud", *options, *words, f"--tag={name}", context)
 
-    def build_whole(self, context: Path, name: str) -> None:
-        """The same with nothing made before. Raises NodeError."""
-        self.build(context, name, *self.add_builder())
+    def build_whole(self, context: Path, name: str, *words: str, packages: Sequence[str] = BUILDER_PACKAGES) -> None:
+        """The same with nothing made before, where these packages are. Raises NodeError."""
+        self.build(context, name, *self.add_builder(packages), *words)
 
     def environment(self) -> dict[str, str]:
         """What has another program's buildah build from here."""
@@ -201,10 +230,10 @@ class Store:
         conf.write_text(STORAGE.format(folder=self._folder))
         return {"CONTAINERS_STORAGE_CONF": str(conf), "BUILDAH_ISOLATION": "chroot"}
 
-    def add_builder(self) -> list[str]:
-        """An image to make wheels in, and the options of a build that does: it gets them where pip is set up to get
-        them. Raises NodeError."""
-        self.add_base(BUILDER_NAME, base_layer(BUILDER_PACKAGES))
+    def add_builder(self, packages: Sequence[str] = BUILDER_PACKAGES) -> list[str]:
+        """An image of these packages to make wheels in, and the options of a build that does: it gets them where pip is
+        set up to get them. Raises NodeError."""
+        self.add_base(BUILDER_NAME, base_layer(packages))
         said = run([sys.executable, "-m", "pip", "config", "list"]).splitlines()
         set_up = {
             name.rpartition(".")[2]: ast.literal_eval(value)
@@ -221,6 +250,11 @@ class Store:
         """What a program says in a container of an image. Raises NodeError."""
         container = self.buildah("from", "--pull-never", name).strip()
         return self.buildah("run", "--isolation=chroot", container, "--", *words)
+
+    def unpack(self, name: str, processor: str) -> Path:
+        """The root of a container of an image for a processor, for whoever runs its programs in another way."""
+        container = self.buildah("from", "--pull-never", f"--platform=linux/{processor}", name).strip()
+        return Path(self.buildah("mount", container).strip())
 
 
 def _digest(files: Sequence[Path], kind: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar"
@@ -36,15 +37,16 @@ def write_image(
     *,
     entrypoint: Sequence[str],
     env: Mapping[str, str] | None = None,
+    machine: str = os.uname().machine,
 ) -> Path:
-    """Write an OCI archive (image-layout 1.0.0) of uncompressed `layers`, lowest first.
+    """Write an OCI archive (image-layout 1.0.0) of uncompressed `layers`, lowest first, for this processor or another.
 
     It imports as `name`, which is complete, as `localhost/thing:1`.
     """
     with tarfile.open(path, "w") as archive:
         described = [_add_blob(archive, LAYER, layer) for layer in layers]
         config = {
-            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine),
+            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine),
             "os": "linux",
             "config": {
                 "Entrypoint": list(entrypoint),
@@ -79,8 +81,9 @@ def write_image(
     return path
 
 
-def read_image(path: Path) -> dict[str, Any]:
-    """What the OCI archive of one image says of it: its `name`, how many `layers` it has, and how it runs."""
+def read_image(path: Path, processor: str = "amd64") -> dict[str, Any]:
+    """What an OCI archive of one image says of it: its `name`, how many `layers` it has, the `architecture` that it is
+    for, and how it runs; of one that is there for several processors, that for `processor`."""
     with tarfile.open(path) as archive:
 
         def read(name: str) -> Any:
@@ -88,11 +91,18 @@ def read_image(path: Path) -> dict[str, Any]:
             assert file is not None
             return json.load(file)
 
+        def blob(described: Mapping[str, str]) -> Any:
+            return read(f"blobs/{described['digest'].replace(':', '/')}")
+
         (tagged,) = read("index.json")["manifests"]
-        manifest = read(f"blobs/{tagged['digest'].replace(':', '/')}")
-        config = read(f"blobs/{manifest['config']['digest'].replace(':', '/')}")["config"]
+        manifest = blob(tagged)
+        if tagged["mediaType"] == INDEX:
+            (its,) = (each for each in manifest["manifests"] if each["platform"]["architecture"] == processor)
+            manifest = blob(its)
+        config = blob(manifest["config"])
     name = tagged["annotations"]["org.opencontainers.image.ref.name"]
-    return {"name": name, "layers": len(manifest["layers"]), **config}
+    said = {"name": name, "layers": len(manifest["layers"]), "architecture": config["architecture"]}
+    return {**said, **config["config"]}
 
 
 def _add_blob(archive: tarfile.TarFile, media_type: str, content: Path | bytes) -> dict[str, str | int]:
