@@ -180,6 +180,8 @@ struct es_wait {
     struct es_header header;
 };
 
+/* The client is not taken in, and may ask again over another connection. A manager that refuses lives: the client waits for it
+ * no differently than at es_wait. */
 struct es_refused {
     struct es_header header;
     uint16_t reason; /* es_refusal */

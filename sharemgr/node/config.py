@@ -72,8 +72,8 @@ class Config(BaseModel):
     be on the device, but the driver's figures count it there."""
 
     max_clients: Annotated[int, Field(ge=1, le=4096)] = 64
-    """Processes of one allocation that may be joined at a time; each costs the manager two pages and two
-    descriptors."""
+    """Processes of one allocation that may be joined at a time, each of which costs the manager two pages and four
+    descriptors; the next one waits until one has gone."""
 
     max_records_per_s: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
     """Records of one allocation's clients that are read in a second. Who sends more is read no faster: it slows

@@ -210,3 +210,35 @@ def test_a_manager_that_stands_still_is_not_waited_for_by_who_was_told_to_wait(w
     assert afterwards.used_percent == 0, afterwards.case.line()
     shared = world.run(unpassed(stop, settle_ms=60_000, measure_ms=2000, unpassed_ms=59_000))
     assert shared.share_percent("c0") == pytest.approx(50, abs=4), shared.case.line()
+
+
+FULL_MS = 20_000
+
+
+def full(*faults: Fault, settle_ms: int, measure_ms: int) -> Case:
+    """Two allocations that always have work; of the two processes of the first the manager lets in one."""
+    client = Client(program=step_programs.burn(1000, wait_every=4), percent=50)
+    several = client.model_copy(update={"processes": 2})
+    times = {"settle_ms": settle_ms, "measure_ms": measure_ms, "step_ms": 100}
+    return Case(clients=(several, client), max_clients=1, faults=faults, **times)  # type: ignore[arg-type]
+
+
+def test_one_beyond_max_clients_waits_for_as_long_as_the_manager_lives_and_comes_in_once_there_is_room(
+    world: World,
+) -> None:
+    meanwhile = world.run(full(settle_ms=0, measure_ms=FULL_MS))
+    assert meanwhile.share_percent("c0") == pytest.approx(50, abs=1), meanwhile.case.line()
+    # It asks again and again, and less and less often: five times in the first 3.1 s, and then each 1.6 s.
+    assert meanwhile.offences("c0")["clients"] == pytest.approx(5 + (FULL_MS - 3100) // 1600, abs=2)
+    ended = Fault(action="kill", process="c0", at_ms=FULL_MS)
+    afterwards = world.run(full(ended, settle_ms=FULL_MS + 2000, measure_ms=1000))
+    assert afterwards.share_percent("c0") == pytest.approx(50, abs=4), afterwards.case.line()
+    assert afterwards.used_percent > 98, afterwards.case.line()
+
+
+def test_a_manager_that_is_gone_is_not_waited_for_by_whom_it_refused(world: World) -> None:
+    """After the grace time all three processes run side by side, two of them in the first allocation."""
+    point = world.run(full(settle_ms=0, measure_ms=2000)).points_of["manager"]
+    gone = Fault(action="kill", process="manager", at_point=point, for_ms=28_000)
+    report = world.run(full(gone, settle_ms=1000, measure_ms=27_000))
+    assert report.share_percent("c0") == pytest.approx(100 * 2 / 3, abs=5), report.case.line()

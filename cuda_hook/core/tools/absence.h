@@ -9,9 +9,11 @@
 struct es_absence {
     uint64_t since_ns;    /* when it began; 0: there was none yet */
     uint64_t joined_ns;   /* when the last session began; 0: there was none yet */
-    uint64_t heard_ns;    /* when the manager last said that the client has to wait; 0: it never did */
+    uint64_t heard_ns;    /* when the manager last said that the client has to wait; or, as it refused the client, when it is
+                           * asked again; 0: it never did either */
     uint64_t next_try_ns; /* atomic */
     uint32_t cut_short;   /* sessions that did not last, in a row */
+    uint32_t refusals;    /* in a row */
 };
 
 enum {
@@ -19,6 +21,7 @@ enum {
     ES_SETTLED_MS_LEAST = 1000, /* how long a session has to last, where the grace time is less */
     ES_HEARD_MS_LEAST = 1000,   /* for how long a manager that was heard is taken to be there, likewise */
     ES_TRY_DOUBLINGS = 7,       /* at most 12.8 s between two tries */
+    ES_REFUSED_DOUBLINGS = 4,   /* likewise 1.6 s where it is refused: many wait for one place */
 };
 
 /* The manager is not there, or a session with it has ended. */
@@ -29,6 +32,9 @@ void es_absence_joined(struct es_absence *absence, uint64_t now_ns);
 
 /* The manager is there and says that this client has to wait: the absence begins anew. */
 void es_absence_put_off(struct es_absence *absence, uint64_t now_ns);
+
+/* The manager is there and refuses this client: the absence begins anew when it is asked again, and that is so long after. */
+uint64_t es_absence_refused(struct es_absence *absence, uint64_t now_ns);
 
 /* Has the grace time passed? */
 int es_absence_over(const struct es_absence *absence, uint64_t now_ns, uint64_t grace_ns);

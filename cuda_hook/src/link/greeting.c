@@ -1,14 +1,18 @@
 #include "link/greeting.h"
 
+#include <errno.h>
+
 #include "base/kernel.h"
 #include "base/log.h"
 
-static bool told; /* atomic: that this process has to wait */
+static bool told; /* atomic: that this process has to wait, or is refused */
 
 bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator) {
     struct es_hello hello = {{ES_HELLO, sizeof(hello), 0}, ES_VERSION_MIN, ES_VERSION, accelerator, 0};
 
-    return es_channel_send(channel, &hello, sizeof(hello)) == 0;
+    const int error = es_channel_send(channel, &hello, sizeof(hello));
+
+    return error == 0 || error == EPIPE || error == ECONNRESET;
 }
 
 enum es_greeted es_greet_end(const struct es_channel *channel, const char *word,
@@ -24,6 +28,9 @@ enum es_greeted es_greet_end(const struct es_channel *channel, const char *word,
     int kind;
 
     bytes = es_channel_receive(channel, &answer, sizeof(answer), fds);
+    /* Who refuses does not read HELLO: the kernel says that first, and then what was refused with. */
+    if (bytes < 0 && errno == ECONNRESET)
+        bytes = es_channel_receive(channel, &answer, sizeof(answer), fds);
     if (bytes <= 0) {
         es_log("the manager closed the connection instead of answering HELLO");
         return greeted;
@@ -41,8 +48,10 @@ enum es_greeted es_greet_end(const struct es_channel *channel, const char *word,
                      "says why",
                      word);
     } else if (kind == ES_REFUSED) {
-        es_alarm("the manager refuses this process its %s (reason %u): %.*s", word, answer.refused.reason, ES_TEXT_BYTES,
-                 answer.refused.text);
+        greeted = ES_GREETED_REFUSED;
+        if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+            es_alarm("the manager refuses this process its %s (reason %u), and it waits: %.*s", word, answer.refused.reason,
+                     ES_TEXT_BYTES, answer.refused.text);
     } else {
         es_alarm("the manager sent no answer to HELLO that can be read: %s", es_malformed_text(kind));
     }

@@ -11,12 +11,14 @@ enum { ES_ANSWER_MS = 1000 }; /* the manager answers within microseconds; after 
 
 /* What came of a HELLO. */
 enum es_greeted {
-    ES_GREETED_NOT,    /* the process is not taken in, or there is no manager, or none that answers */
-    ES_GREETED_WAITS,  /* the manager knows it and says that it has to wait: the answer is still to come */
-    ES_GREETED_JOINED, /* the manager welcomed it */
+    ES_GREETED_NOT,     /* there is no manager, or none that answers, or none whose answer can be used */
+    ES_GREETED_REFUSED, /* there is one, and it does not take the process in: it may be asked again, over another connection */
+    ES_GREETED_WAITS,   /* the manager knows it and says that it has to wait: the answer is still to come */
+    ES_GREETED_JOINED,  /* the manager welcomed it */
 };
 
-/* Says HELLO over a fresh connection. False when the manager takes none. */
+/* Says HELLO over a fresh connection. False when it cannot be sent; one that the manager has ended before may have an answer
+ * in it all the same. */
 bool es_greet_begin(const struct es_channel *channel, uint32_t accelerator);
 
 /* What can be received after it, for an accelerator that people call `word`. It has joined where `accept` could use what the

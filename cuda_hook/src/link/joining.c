@@ -94,7 +94,7 @@ static enum es_greeted try_to_join(int patience_ms) {
     if (!greet() || !es_channel_readable(&greeted, patience_ms))
         return ES_GREETED_NOT;
     came = es_greet_end(&greeted, "GPU", accept_welcome);
-    if (came == ES_GREETED_NOT)
+    if (came == ES_GREETED_NOT || came == ES_GREETED_REFUSED)
         es_channel_close(&greeted);
     if (came == ES_GREETED_JOINED) {
         es_log("joined %s", es_setting_folder());
@@ -103,10 +103,14 @@ static enum es_greeted try_to_join(int patience_ms) {
     return came;
 }
 
-/* The manager lives and knows this process: nothing runs past it, nor what ran on without it meanwhile. */
-static void wait_for_welcome(void) {
+/* The manager lives and does not let this process in, or not yet: nothing runs past it, nor what ran on without it
+ * meanwhile. */
+static void hold_back(enum es_greeted came) {
     es_lock_take(&es_state_lock);
-    es_absence_put_off(&es_link.absence, es_now_ns());
+    if (came == ES_GREETED_REFUSED)
+        (void)es_absence_refused(&es_link.absence, es_now_ns());
+    else
+        es_absence_put_off(&es_link.absence, es_now_ns());
     if (es_mode_now() == ES_UNSHARED) {
         __atomic_store_n(&es_link_word, &es_word_shut, __ATOMIC_RELEASE);
         __atomic_store_n(&es_link.mode, ES_AWAY, __ATOMIC_RELEASE);
@@ -132,8 +136,8 @@ static void begin(void) {
         return;
     es_absence_begin(&es_link.absence, es_now_ns(), es_link_grace_ns());
     __atomic_store_n(&es_link.mode, ES_AWAY, __ATOMIC_RELEASE);
-    if (came == ES_GREETED_WAITS)
-        wait_for_welcome();
+    if (came != ES_GREETED_NOT)
+        hold_back(came);
     else
         es_log("there is no manager at %s yet; launches wait at most %u ms for it", es_setting_folder(), es_link.config.grace_ms);
 }
@@ -171,9 +175,9 @@ uint64_t es_join_again(void) {
         !__atomic_exchange_n(&trying, true, __ATOMIC_ACQUIRE)) {
         /* Another thread may have joined since this one saw that there is no session. */
         came = es_mode_now() == ES_JOINED ? ES_GREETED_JOINED : try_to_join(GREETING_MS);
-        if (came == ES_GREETED_WAITS)
-            wait_for_welcome();
-        if (came != ES_GREETED_JOINED)
+        if (came == ES_GREETED_WAITS || came == ES_GREETED_REFUSED)
+            hold_back(came);
+        if (came == ES_GREETED_NOT || came == ES_GREETED_WAITS)
             __atomic_store_n(&es_link.absence.next_try_ns,
                              es_now_ns() + (es_mode_now() == ES_UNSHARED ? UNSHARED_TRY_NS : ES_TRY_NS), __ATOMIC_RELAXED);
         __atomic_store_n(&trying, false, __ATOMIC_RELEASE);

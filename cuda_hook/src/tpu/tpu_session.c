@@ -6,6 +6,7 @@
 #include "base/settings.h"
 #include "core/shared/config.h"
 #include "core/shared/gate_page.h"
+#include "core/tools/absence.h"
 #include "core/tools/clock.h"
 #include "core/tools/lock.h"
 #include "link/channel.h"
@@ -99,7 +100,7 @@ ES_LOCKED(tpu.lock) static enum es_greeted join(void) {
         es_log("joined %s", path);
         if (tpu.outlives)
             (void)es_kernel_control(tpu.channel.fd, F_SETFD, 0);
-    } else if (came == ES_GREETED_NOT) {
+    } else if (came != ES_GREETED_WAITS) {
         es_channel_close(&tpu.channel);
         bytes = es_tpu_folder_read(text, sizeof(text));
         (void)es_config_parse(text, bytes > 0 ? (size_t)bytes : 0, &tpu.config);
@@ -146,7 +147,7 @@ ES_LOCKED(tpu.lock) static void look(void) {
 
 /* Which is given while it waits. */
 ES_LOCKED(tpu.lock) static void wait_for_grant(void) {
-    uint64_t away_since_ns = 0;
+    struct es_absence absence = {0};
 
     while (tpu.number == 0) {
         const uint64_t now_ns = es_now_ns();
@@ -156,12 +157,18 @@ ES_LOCKED(tpu.lock) static void wait_for_grant(void) {
         look();
         came = join();
         if (came != ES_GREETED_JOINED) {
+            const uint64_t grace_ns = tpu.config.grace_ms * ES_MS;
+            uint64_t pause_ns = TRY_NS;
             static const uint32_t nobody;
 
-            if (away_since_ns == 0 || came == ES_GREETED_WAITS)
-                away_since_ns = now_ns;
+            if (came == ES_GREETED_WAITS)
+                es_absence_put_off(&absence, now_ns);
+            else if (came == ES_GREETED_REFUSED)
+                pause_ns = es_absence_refused(&absence, now_ns);
+            else if (absence.since_ns == 0)
+                es_absence_begin(&absence, now_ns, grace_ns);
             if (came == ES_GREETED_NOT && tpu.config.failure_policy == ES_FAIL_OPEN &&
-                (tpu.unshared || now_ns - away_since_ns >= tpu.config.grace_ms * ES_MS)) {
+                (tpu.unshared || es_absence_over(&absence, now_ns, grace_ns))) {
                 if (!tpu.unshared) {
                     es_log("no manager for %u ms: the EdgeTPU is opened unshared until it is back", tpu.config.grace_ms);
                 } else {
@@ -174,11 +181,11 @@ ES_LOCKED(tpu.lock) static void wait_for_grant(void) {
                 return;
             }
             es_lock_give(&tpu.lock);
-            es_sleep_on(&nobody, 0, TRY_NS);
+            es_sleep_on(&nobody, 0, pause_ns);
             es_lock_take(&tpu.lock);
             continue;
         }
-        away_since_ns = 0;
+        absence = (struct es_absence){0};
         word = es_gate_load(tpu.page);
         if (granted(word, now_ns) || !tpu.joined)
             continue;

@@ -151,7 +151,8 @@ class VirtualNode:
             node = Opener(case.openings, case.names, self._clients_dir, loop)
         else:
             contexts = ContextSizes(unseen_bytes=UNSEEN_BYTES) if case.unseen else None
-            node = Node(CONFIG, (DEVICE,), self._clients_dir, self._store, Events("", None), loop, contexts)
+            config = CONFIG.model_copy(update={"max_clients": self._case.max_clients})
+            node = Node(config, (DEVICE,), self._clients_dir, self._store, Events("", None), loop, contexts)
             if case.unseen:
                 loop.call_later(GLANCE_S, self._glance, loop, node)
         node.restore()

@@ -223,6 +223,8 @@ class Case(Parsed):
     faults: tuple[Fault, ...] = ()
     unpassed_ms: Annotated[int, Field(ge=0, le=600_000)] = 0
     """For so long from the start on the kernel lets the manager pass nobody its pages."""
+    max_clients: Annotated[int, Field(ge=1, le=64)] = 64
+    """Processes that the manager lets into one allocation at a time."""
     openings: tuple[Opening, ...] = ()
     """Where there are any, nobody decides: in the manager's place is one that does this (opener.py)."""
 

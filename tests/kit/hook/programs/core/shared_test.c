@@ -214,11 +214,32 @@ static void an_absence_begins_anew_when_the_manager_says_that_one_waits(void) {
     CHECK(es_absence_over(&absence, heard_ns + ES_HEARD_MS_LEAST * ms, 0));
 }
 
+static void one_that_is_refused_asks_less_and_less_often_and_its_absence_begins_when_it_asks_again(void) {
+    const uint64_t grace_ns = ES_TRY_NS;
+    uint64_t now_ns = 5000 * (uint64_t)ES_TRY_NS, pause_ns = 0;
+    struct es_absence absence = {0};
+
+    es_absence_begin(&absence, now_ns, grace_ns);
+    for (int i = 0; i < 2 * ES_REFUSED_DOUBLINGS; i++) {
+        const uint64_t longer_ns = es_absence_refused(&absence, now_ns);
+
+        CHECK(i == 0 ? longer_ns == ES_TRY_NS : longer_ns == (i <= ES_REFUSED_DOUBLINGS ? 2 * pause_ns : pause_ns));
+        pause_ns = longer_ns;
+        CHECK(absence.next_try_ns == now_ns + pause_ns);
+        now_ns += pause_ns;
+        CHECK(!es_absence_over(&absence, now_ns - 1, grace_ns) && !es_absence_over(&absence, now_ns, grace_ns));
+    }
+    CHECK(es_absence_over(&absence, now_ns + ES_HEARD_MS_LEAST * (uint64_t)1000000, grace_ns));
+    es_absence_joined(&absence, now_ns);
+    CHECK(es_absence_refused(&absence, now_ns) == ES_TRY_NS);
+}
+
 void test_shared(void) {
     blocks_are_found_again();
     a_lock_excludes();
     an_allowance_is_neither_lost_nor_doubled();
     a_spell_is_never_counted_twice();
     an_absence_begins_anew_when_the_manager_says_that_one_waits();
+    one_that_is_refused_asks_less_and_less_often_and_its_absence_begins_when_it_asks_again();
     nothing_ends_while_it_is_used();
 }
