@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from simgpu.paces import Pace
 from tests.kit.hook.manager import ScriptedManager
 from tests.kit.hook.stage import LINK_DRIVER, Stage, compile_program
 from tests.kit.manager.testbed import Testbed, in_own_folder
@@ -22,9 +23,15 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stage(programs: Path) -> Iterator[Stage]:
+def pace() -> Pace | None:
+    """Of the stage's machine; a test may set another one."""
+    return None
+
+
+@pytest.fixture
+def stage(programs: Path, pace: Pace | None) -> Iterator[Stage]:
     folder = Path(tempfile.mkdtemp(prefix="hook-", dir="/dev/shm"))
-    stage = Stage(folder, programs)
+    stage = Stage(folder, programs, pace=pace)
     yield stage
     stage.end()
     shutil.rmtree(folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from simgpu.paces import Pace
 from tests.kit.hook.manager import MIB, PATIENCE_S, ScriptedManager
 from tests.kit.hook.stage import LINK_DRIVER, SUCCESS, Stage, compile_program
 
@@ -24,6 +25,19 @@ def test_what_another_thread_ends_is_let_go_of(
     manager.serve(contended)
     done = subprocess.run(
         [ended, what], env=stage.environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n")
+
+
+@pytest.mark.parametrize("pace", [Pace("asks slowly", event_query_ns=20_000_000)], ids=["slow"])
+@pytest.mark.parametrize("contended", [True, False], ids=["contended", "alone"])
+def test_a_stream_that_comes_to_follow_a_capture_is_asked_nothing(
+    contended: bool, ended: Path, stage: Stage, manager: ScriptedManager
+) -> None:
+    """On a driver that takes long to ask a stream, so that the other thread comes in between."""
+    manager.serve(contended)
+    done = subprocess.run(
+        [ended, "spread"], env=stage.environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (done.returncode, done.stdout) == (0, "done\n")
 

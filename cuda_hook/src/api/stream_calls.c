@@ -101,7 +101,7 @@ END_STREAM(cuStreamDestroy_v2);
         result = ES_DRIVER(name) arguments;                                                      \
         /* Threads ask again before they submit to it: only then is it seen that it captures. */ \
         if (!apart)                                                                              \
-            es_capture_begun();                                                                  \
+            es_capture_begun(result == CUDA_SUCCESS);                                            \
         return result;                                                                           \
     }                                                                                            \
     ES_EXPORT(name)
@@ -122,3 +122,42 @@ BEGIN_CAPTURES(cuStreamBeginRecaptureToGraph,
                (CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph, CUgraphRecaptureCallback callbackFunc,
                 void *userData),
                (hStream, mode, hGraph, callbackFunc, userData));
+
+/* Whatever it answers, a capture has ended where the stream captured before and does no more. */
+#define END_CAPTURE(name, stream)                                   \
+    CUresult es_##name(CUstream hStream, CUgraph *phGraph) {        \
+        const bool counts = !es_life_apart() && es_captures_last(); \
+        bool captured;                                              \
+        CUresult result;                                            \
+                                                                    \
+        ES_REAL_OR_RETURN(name);                                    \
+        captured = counts && es_stream_capturing(stream);           \
+        result = ES_DRIVER(name)(hStream, phGraph);                 \
+        if (captured && !es_stream_capturing(stream))               \
+            es_capture_ended();                                     \
+        return result;                                              \
+    }                                                               \
+    ES_EXPORT(name)
+
+END_CAPTURE(cuStreamEndCapture, hStream);
+END_CAPTURE(cuStreamEndCapture_ptsz, hStream == NULL ? CU_STREAM_PER_THREAD : hStream);
+
+/* A stream that waits for an event of a capture captures from then on. It is never held up: only what the hook itself asks of
+ * streams is waited for, and only while something captures. */
+#define WAIT_EVENT(name)                                                       \
+    CUresult es_##name(CUstream hStream, CUevent hEvent, unsigned int Flags) { \
+        CUresult result;                                                       \
+                                                                               \
+        ES_REAL_OR_RETURN(name);                                               \
+        if (!es_captures_last() || es_life_apart())                            \
+            return ES_DRIVER(name)(hStream, hEvent, Flags);                    \
+        mark_before();                                                         \
+        es_capture_begin();                                                    \
+        result = ES_DRIVER(name)(hStream, hEvent, Flags);                      \
+        es_capture_begun(false);                                               \
+        return result;                                                         \
+    }                                                                          \
+    ES_EXPORT(name)
+
+WAIT_EVENT(cuStreamWaitEvent);
+WAIT_EVENT(cuStreamWaitEvent_ptsz);

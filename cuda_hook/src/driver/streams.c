@@ -19,6 +19,7 @@ static struct stream streams[ES_STREAMS] ES_UNDER(es_state_lock);
 static uint64_t streams_used ES_UNDER(es_state_lock);
 static uint32_t stream_users[ES_STREAMS] ES_UNDER(es_state_lock); /* who is inside the driver on behalf of a stream */
 static uint32_t captures ES_UNDER(es_state_lock);                 /* that threads of the program are beginning */
+static uint32_t lasting; /* captures that were begun and not seen to end; changed under es_state_lock, read without it */
 
 enum { PATIENCE_NS = 1000 * 1000 * 1000 }; /* with who is inside the driver */
 
@@ -200,16 +201,29 @@ void es_stream_end(CUstream stream) {
 void es_capture_begin(void) {
     es_lock_take(&es_state_lock);
     captures++;
+    /* What is recorded in it can be waited for as soon as the driver has begun it. */
+    __atomic_store_n(&lasting, lasting + 1, __ATOMIC_RELAXED);
     wait_for_users(UINT64_MAX);
     es_lock_give(&es_state_lock);
 }
 
-void es_capture_begun(void) {
+void es_capture_begun(bool lasts) {
     es_lock_take(&es_state_lock);
     captures--;
+    if (!lasts)
+        __atomic_store_n(&lasting, lasting - 1, __ATOMIC_RELAXED);
     es_slots_forget_words();
     es_lock_give(&es_state_lock);
 }
+
+void es_capture_ended(void) {
+    es_lock_take(&es_state_lock);
+    if (lasting > captures)
+        __atomic_store_n(&lasting, lasting - 1, __ATOMIC_RELAXED);
+    es_lock_give(&es_state_lock);
+}
+
+bool es_captures_last(void) { return __atomic_load_n(&lasting, __ATOMIC_RELAXED) != 0; }
 
 void es_streams_forget(int context) {
     for (int i = 0; i < ES_STREAMS; i++) {
@@ -221,5 +235,5 @@ void es_streams_forget(int context) {
 ES_UNCHECKED void es_streams_reset(void) {
     streams_used = 0;
     memset(stream_users, 0, sizeof(stream_users));
-    captures = 0;
+    captures = lasting = 0;
 }

@@ -51,10 +51,16 @@ void es_stream_used(const struct es_use *use);
 /* A stream is about to end: nobody starts to use it any more. Returns when nobody does, or after a second. */
 void es_stream_end(CUstream stream);
 
-/* The program begins a capture, which uses of streams would break: returns when there is none, or after a second. Until it
- * has begun none is started. */
+/* The program makes a stream capture, which uses of streams would break: returns when there is none, or after a second. Until
+ * it has begun none is started. `lasts`: a capture has begun, whose end is still to come. */
 void es_capture_begin(void);
-void es_capture_begun(void);
+void es_capture_begun(bool lasts);
+
+/* One has ended. */
+void es_capture_ended(void);
+
+/* Whether one may last, as far as one knows: the end of some is not seen, those whose stream was destroyed. Takes no lock. */
+bool es_captures_last(void);
 
 /* A context ends, with all its streams. */
 void es_streams_forget(int context) ES_LOCKED(es_state_lock);

@@ -183,6 +183,7 @@ EXPORT_PTSZ(cuStreamGetDevice, (CUstream hStream, CUdevice *device), hStream, de
 
 static CUresult do_cuStreamQuery(CUstream hStream) {
     STREAM(stream);
+    pace_spend(pace_now()->event_query_ns);
     if (stream->capture)
         return capture_break(stream);
     CUresult error = capture_check_legacy(stream);
@@ -190,7 +191,6 @@ static CUresult do_cuStreamQuery(CUstream hStream) {
         error = queue_error(stream->context);
     if (error != CUDA_SUCCESS)
         return error;
-    pace_spend(pace_now()->event_query_ns);
     error = queue_gather(stream);
     if (error != CUDA_SUCCESS)
         return error;

@@ -30,8 +30,9 @@ def test_exactly_the_intended_symbols_are_exported(tmp_path: Path) -> None:
     exported = symbols(HOOK, "--defined-only")
     intended = output(compile_program(tmp_path / "names", "names/names.c")).split()
     assert sorted(exported) == sorted(intended)
-    # What only orders must never be held up.
-    assert not [name for name in exported if re.search(r"EventRecord|WaitEvent", name)]
+    # What only orders must never be held up; a capture spreads by the one of them (submissions.c tries that).
+    ordering = {name for name in exported if re.search(r"EventRecord|WaitEvent", name)}
+    assert ordering == {"cuStreamWaitEvent", "cuStreamWaitEvent_ptsz"}
 
 
 def test_all_that_the_driver_submits_by_is_wrapped() -> None:

@@ -99,7 +99,7 @@ def test_what_a_newer_driver_has_is_left_alone_and_said_once(tmp_path: Path) -> 
     script = """
 import ctypes, sys
 driver = ctypes.CDLL(sys.argv[1])
-for name in ["cuMemcpyTwiceAsync", "cuLaunchKernel", "cuMemcpyTwiceAsync", "cuLaunchKernel", "cuStreamWaitEvent"]:
+for name in ["cuMemcpyTwiceAsync", "cuLaunchKernel", "cuMemcpyTwiceAsync", "cuLaunchKernel", "cuStreamWaitValue32"]:
     found, status = ctypes.c_void_p(), ctypes.c_int()
     assert driver.cuGetProcAddress_v2(name.encode(), ctypes.byref(found), 13050, 0, ctypes.byref(status)) == 0
     own = "cuMemcpyTwiceAsync" if name[2] == "M" else "cuLaunchKernel_v9"

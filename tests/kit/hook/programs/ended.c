@@ -5,18 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "driver_api.h"
 #include "must.h"
 #include "workload/spin.h"
 
 /* Now and then the hook marks the end of what a thread submitted before it waits: then nothing is open. */
-enum { ROUNDS = 40, US = 1000 };
+enum { ROUNDS = 40, US = 1000, SPREADS = 8, SPREAD_NS = 2000 * US };
 
 static CUcontext context;
 static CUfunction spin;
-static CUstream stream;
-static sem_t yours, mine;
+static CUstream stream, origin;
+static CUevent forked, joined;
+static int spreads; /* so often it has */
+static sem_t yours, mine, waited;
 static void (*other)(void);
 
 static void launch(CUstream where) {
@@ -86,6 +89,44 @@ static void end_capture(void) {
     MUST(cuStreamDestroy_v2(stream));
 }
 
+static void begin_to_spread(void) {
+    MUST(cuStreamCreate(&origin, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamBeginCapture_v2(origin, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    MUST(cuEventRecord(forked, origin));
+}
+
+/* Now earlier, now later while the other one waits and the hook asks the stream whether it is done. */
+static void spread(void) {
+    const struct timespec later = {0, spreads++ % SPREADS * SPREAD_NS};
+    CUgraph graph;
+
+    (void)nanosleep(&later, NULL);
+    MUST(cuStreamWaitEvent(stream, forked, 0));
+    launch(stream);
+    sem_wait(&waited);
+    MUST(cuEventRecord(joined, stream));
+    MUST(cuStreamWaitEvent(origin, joined, 0));
+    MUST(cuStreamEndCapture(origin, &graph));
+    MUST(cuGraphDestroy(graph));
+    MUST(cuStreamDestroy_v2(origin));
+    MUST(cuStreamDestroy_v2(stream));
+}
+
+/* It waits for an event in a stream that another thread makes follow its capture meanwhile. */
+static void follows(CUevent event) {
+    other = begin_to_spread;
+    pass();
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    launch(stream);
+    MUST(cuEventRecord(event, stream));
+    other = spread;
+    sem_post(&yours);
+    MUST(cuThreadExchangeStreamCaptureMode(&(CUstreamCaptureMode){CU_STREAM_CAPTURE_MODE_RELAXED}));
+    MUST(cuEventSynchronize(event));
+    sem_post(&waited);
+    sem_wait(&mine);
+}
+
 static void end_context(void) {
     MUST(cuStreamSynchronize(stream));
     MUST(cuCtxDestroy_v2(context));
@@ -111,10 +152,13 @@ int main(int argc, char **argv) {
 
     sem_init(&yours, 0, 0);
     sem_init(&mine, 0, 0);
+    sem_init(&waited, 0, 0);
     MUST(cuInit(0));
     MUST(cuCtxCreate_v2(&context, 0, 0));
     load();
     MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventCreate(&forked, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING));
     pthread_create(&thread, NULL, run_other, NULL);
     for (int round = 0; round < ROUNDS && argc > 1; round++) {
         if (strcmp(argv[1], "context") == 0) {
@@ -123,6 +167,9 @@ int main(int argc, char **argv) {
         } else if (strcmp(argv[1], "stream") == 0) {
             other = end_stream;
             streams(event);
+        } else if (strcmp(argv[1], "spread") == 0) {
+            if (round % 2 == 0)
+                follows(event);
         } else {
             other = round % 2 == 0 ? begin_capture : end_capture;
             if (round % 2 == 0)
