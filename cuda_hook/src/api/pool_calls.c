@@ -1,4 +1,5 @@
 #include "api/wrappers.h"
+#include "driver/streams.h"
 #include "driver/symbols.h"
 #include "memory/account.h"
 #include "memory/amounts.h"
@@ -14,25 +15,27 @@
 static bool captures(CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-    if (ES_DRIVER(cuStreamIsCapturing) == NULL || ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS ||
-        status == CU_STREAM_CAPTURE_STATUS_NONE)
+    if (!es_captures_last() || ES_DRIVER(cuStreamIsCapturing) == NULL ||
+        ES_DRIVER(cuStreamIsCapturing)(stream, &status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE)
         return false;
     es_graph_memory_expect();
     return true;
 }
 
-/* The device of a stream; a default one is the current context's. */
+/* The device of a stream; a default one is the current context's. Every allocation asks: it does so with few calls. */
 static bool device_of(CUstream stream, CUdevice *device) {
     CUcontext context = NULL, current = NULL;
     CUresult result;
 
     if (ES_DRIVER(cuCtxGetCurrent)(&current) != CUDA_SUCCESS)
         return false;
+    if (current != NULL && es_device_only(device))
+        return true;
     if (stream != NULL && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD && ES_DRIVER(cuStreamGetCtx) != NULL &&
         ES_DRIVER(cuStreamGetCtx)(stream, &context) != CUDA_SUCCESS)
         return false;
     if (context == NULL || context == current)
-        return es_device_current(device);
+        return current != NULL && ES_DRIVER(cuCtxGetDevice)(device) == CUDA_SUCCESS;
     if (ES_DRIVER(cuCtxPushCurrent_v2)(context) != CUDA_SUCCESS)
         return false;
     result = ES_DRIVER(cuCtxGetDevice)(device);

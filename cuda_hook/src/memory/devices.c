@@ -10,6 +10,7 @@
 /* What was found out, one byte a device, 0 while it was not: several threads may find out the same at once. */
 static uint8_t places[ES_ORDINALS];     /* index + 1 */
 static uint8_t integrated[ES_ORDINALS]; /* no: 1, yes: 2 */
+static uint8_t only;                    /* whether there is but one: no: 1, yes: 2 */
 static bool told;                       /* atomic: that there is one which nobody can tell */
 static bool refused;                    /* atomic: that there is one which is not the allocation's */
 static const uint8_t unnamed[ES_UUID_BYTES];
@@ -136,7 +137,20 @@ bool es_device_current(CUdevice *device) {
     return es_context_current() != NULL && ES_DRIVER(cuCtxGetDevice)(device) == CUDA_SUCCESS;
 }
 
+bool es_device_only(CUdevice *device) {
+    int all = 0;
+
+    if (__atomic_load_n(&only, __ATOMIC_RELAXED) == 0) {
+        if (ES_DRIVER(cuDeviceGetCount) == NULL || ES_DRIVER(cuDeviceGetCount)(&all) != CUDA_SUCCESS)
+            return false;
+        __atomic_store_n(&only, all == 1 ? 2 : 1, __ATOMIC_RELAXED);
+    }
+    *device = 0;
+    return __atomic_load_n(&only, __ATOMIC_RELAXED) == 2;
+}
+
 void es_devices_forget(void) {
+    only = 0;
     for (int i = 0; i < ES_ORDINALS; i++)
         __atomic_store_n(&places[i], 0, __ATOMIC_RELAXED);
 }

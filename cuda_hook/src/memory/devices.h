@@ -29,6 +29,9 @@ bool es_device_identified(const uint8_t uuid[ES_UUID_BYTES]);
 /* The device of the calling thread's context; false where it has none. */
 bool es_device_current(CUdevice *device);
 
+/* The only one that this process sees; false where it sees several. Calls the driver the first time. */
+bool es_device_only(CUdevice *device);
+
 /* Does the device use the host's memory as its own? Calls the driver the first time. */
 bool es_device_integrated(CUdevice device);
 

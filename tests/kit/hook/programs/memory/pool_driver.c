@@ -1,5 +1,5 @@
 /* A driver of pools (a library called libcuda.so.1): what it is told of by pools_on_asking is called once within the next call
- * that asks about one. It counts the calls of a pool that has ended. */
+ * that asks about one. It counts the calls of a pool that has ended, and all that ask about pools, contexts and streams. */
 #include <pthread.h>
 #include <stddef.h>
 
@@ -11,6 +11,7 @@ enum { POOLS = 8 };
 
 EXPORT void pools_on_asking(void (*call)(void));
 EXPORT int pools_misused(void);
+EXPORT int pools_asked(void);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*on_asking)(void);
@@ -18,15 +19,18 @@ static char context;
 static struct {
     int made, over;
 } pools[POOLS]; /* their addresses are the handles; the first is the device's own */
-static int count = 1, device_pool, misused;
+static int count = 1, device_pool, misused, asked;
 
 void pools_on_asking(void (*call)(void)) { on_asking = call; }
 
 int pools_misused(void) { return misused; }
 
+int pools_asked(void) { return asked; }
+
 static void ask(void) {
     void (*call)(void) = on_asking;
 
+    asked++;
     on_asking = NULL;
     if (call != NULL)
         call();
@@ -62,11 +66,31 @@ EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
 }
 
 EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
+    asked++;
     *pctx = (CUcontext)&context;
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+    (void)hStream;
+    return cuCtxGetCurrent(pctx);
+}
+
+EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
+    (void)hStream;
+    asked++;
+    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *count_out) {
+    asked++;
+    *count_out = 1;
+    return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
+    asked++;
     *device = 0;
     return CUDA_SUCCESS;
 }
@@ -124,7 +148,8 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
+/* Not by its name: that is the hook's. */
+static CUresult allocate(CUdeviceptr *dptr, size_t bytesize) {
     static CUdeviceptr last = 1 << 20;
 
     *dptr = last;
@@ -132,7 +157,9 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) { return allocate(dptr, bytesize); }
+
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
     (void)hStream;
-    return cuMemAlloc_v2(dptr, bytesize);
+    return allocate(dptr, bytesize);
 }
