@@ -239,3 +239,18 @@ result([found, set_most])
     found, set_most = simulate(gpus=1, model=model).python(script).result()
     assert found == [shared, reserved, shared - reserved, blocks, ratio]
     assert set_most == [0, 1]
+
+
+def test_textures_have_the_extents_that_the_guide_gives(simulate: Callable[..., Simulated]) -> None:
+    """And from 8.0 on a part of the cache can be set aside; 44 and 69 are of no use any more."""
+    script = """
+cu.start()
+extents = [*range(21, 30), 42, 43, *range(45, 50), *range(52, 69), *range(70, 75), 77]
+result([[cu.out("cuDeviceGetAttribute", ctypes.c_int, each, 0).value for each in (*extents, 108, 109, 38)]])
+"""
+    for model, parts in (("t4", 0), ("a100", 3)):
+        ((*extents, persisting, window, cache),) = simulate(gpus=1, model=model).python(script).result()
+        assert min(extents) == 2046
+        assert max(extents) == 2097120
+        assert extents[:6] == [131072, 131072, 65536, 16384, 16384, 16384]
+        assert (persisting, window > 0) == (cache // 4 * parts, parts > 0)

@@ -157,6 +157,14 @@ static int blocks_per_multiprocessor(const struct simgpu_model *model) {
     }
 }
 
+/* From 8.0 on three quarters of it can be set aside for what is used again and again, within windows of so much; both as an
+ * A100 says. */
+enum { MAX_PERSISTING_L2_CACHE_SIZE = 108, MAX_ACCESS_POLICY_WINDOW_SIZE = 109, POLICY_WINDOW_BYTES = 134213632 };
+
+static int persisting_l2_bytes(const struct simgpu_model *model) {
+    return model->compute_major >= 8 ? (int)(model->l2_bytes / 4 * 3) : 0;
+}
+
 /* Those for high performance computing have half as many units for double precision. */
 static int single_to_double_ratio(const struct simgpu_model *model) {
     return model->compute_major >= 6 && model->compute_major <= 10 && model->compute_minor == 0 ? 2 : 32;
@@ -166,7 +174,7 @@ static int single_to_double_ratio(const struct simgpu_model *model) {
 static bool attribute_of(const struct simgpu_gpu *gpu, CUdevice device, CUdevice_attribute attribute, int *value) {
     const struct simgpu_model *model = &gpu->model;
 
-    switch (attribute) {
+    switch ((int)attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = (int)model->compute_major; return true;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = (int)model->compute_minor; return true;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = (int)model->multiprocessors; return true;
@@ -185,6 +193,8 @@ static bool attribute_of(const struct simgpu_gpu *gpu, CUdevice device, CUdevice
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = shared_bytes(model); return true;
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: *value = reserved_shared_bytes(model); return true;
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *value = blocks_per_multiprocessor(model); return true;
+    case MAX_PERSISTING_L2_CACHE_SIZE: *value = persisting_l2_bytes(model); return true;
+    case MAX_ACCESS_POLICY_WINDOW_SIZE: *value = persisting_l2_bytes(model) ? POLICY_WINDOW_BYTES : 0; return true;
     case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO: *value = single_to_double_ratio(model); return true;
     default: return false;
     }
@@ -238,8 +248,8 @@ static int attribute_of_all(CUdevice_attribute attribute) {
     case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS: return 1;
     case CU_DEVICE_ATTRIBUTE_NUMA_ID:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: return -1;
-    /* What is not simulated is not there: textures, clusters. */
-    default: return 0;
+    /* What is not simulated is not there: clusters, memory that other devices of the bus reach. */
+    default: return extent_of_all(attribute);
     }
 }
 
