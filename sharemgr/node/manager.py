@@ -267,7 +267,7 @@ async def serving(server: Server) -> AsyncIterator[None]:
 
 
 def raise_descriptor_limit() -> None:
-    """Lets us have as many descriptors as we may: each client costs two, and 1,024 is the usual beginning."""
+    """Lets us have as many descriptors as we may: each client costs four, and 1,024 is the usual beginning."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

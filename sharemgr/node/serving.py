@@ -3,6 +3,7 @@ clients."""
 
 import asyncio
 import itertools
+import resource
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -15,7 +16,7 @@ from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import MIB
 from edgeshare.inventory.corals import USB_MODEL
-from sharemgr.node.clients.budget import Whole
+from sharemgr.node.clients.budget import NodePlaces, Whole, clients_most
 from sharemgr.node.clients.device import DeviceArbiter, Reader
 from sharemgr.node.clients.glances import Glances
 from sharemgr.node.clients.listener import CONNECTIONS_PER_S
@@ -83,6 +84,8 @@ class Serving:
         self._connections = Whole(
             CONNECTIONS_PER_S, 2 * config.max_clients, guaranteed=CONNECTIONS_PER_S // 2, start=config.max_clients
         )
+        # The hard limit: the manager has as many as it may.
+        self._places = NodePlaces(clients_most(resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         for device in devices:
             self.take_in(device)
 
@@ -186,6 +189,7 @@ class Serving:
             offences=Offences(allocation.id),
             records=self._records.part(*of_all),
             connections=self._connections.part(*of_all),
+            places=self._places.part(*of_all),
             inbox=self.inbox,
             look_soon=partial(self.glances.want, allocation.id),
             device=device,

@@ -1,9 +1,19 @@
-"""How much of something may be done in a time: a leaky bucket, and parts of one that many share."""
+"""How much of something may be done in a time, or be there: a leaky bucket, places, and parts that many share."""
 
 from edgeshare.contract.units import NS_PER_S, UNITS_PER_DEVICE
 
 GUARANTEE_BURST_S = 2
 """So many seconds' worth of what a part is guaranteed may come at once: who starts says more than one that runs."""
+
+
+CLIENTS_MOST = 4096
+"""Of a node: each costs descriptors and memory of its one manager."""
+
+CLIENT_DESCRIPTORS = 4
+"""Of one client: its connection, its process, and its two pages, whose maps keep one each."""
+
+OTHER_DESCRIPTORS = 512
+"""Left for all else where there are more than twice as many."""
 
 
 class Budget:
@@ -75,3 +85,54 @@ class Whole:
         rate = max(1, self._guaranteed * units // (devices * UNITS_PER_DEVICE))
         guaranteed = Budget(rate, max(self._start, GUARANTEE_BURST_S * rate))
         return Part(Budget(self._most, self._burst), guaranteed, self._common)
+
+
+def clients_most(descriptors: int) -> int:
+    """So many clients may be in where the process may have so many descriptors."""
+    left = descriptors - min(OTHER_DESCRIPTORS, descriptors // 2)
+    return max(1, min(CLIENTS_MOST, left // CLIENT_DESCRIPTORS))
+
+
+class Places:
+    """What one allocation may have: what it is guaranteed, whatever the others have, and beyond that what is left of
+    what all have in common."""
+
+    __slots__ = ("_guaranteed", "_node", "_taken")
+
+    def __init__(self, guaranteed: int, node: "NodePlaces") -> None:
+        self._guaranteed = guaranteed
+        self._node = node
+        self._taken = 0
+
+    @property
+    def any_free(self) -> bool:
+        """Whether there is one for it."""
+        return self._taken < self._guaranteed or self._node.common_left > 0
+
+    def take(self) -> None:
+        """One client more has come; there was a place for it."""
+        if self._taken >= self._guaranteed:
+            self._node.common_left -= 1
+        self._taken += 1
+
+    def give(self) -> None:
+        """One has gone."""
+        self._taken -= 1
+        if self._taken >= self._guaranteed:
+            self._node.common_left += 1
+
+
+class NodePlaces:
+    """Those of a node: half of them are guaranteed, to allocations by their units, and the rest is of whoever comes
+    first."""
+
+    __slots__ = ("_guaranteed", "common_left")
+
+    def __init__(self, most: int) -> None:
+        self._guaranteed = most // 2
+        self.common_left = most - most // 2
+        """So many are there for any allocation."""
+
+    def part(self, units: int, devices: int) -> Places:
+        """Those of an allocation of so many units, of all that so many devices have; it has one at least."""
+        return Places(max(1, self._guaranteed * units // (devices * UNITS_PER_DEVICE)), self)

@@ -125,8 +125,9 @@ class Listener:
             self._terms.offences.tell(Offence.CONNECTIONS, text, now_ns)
             self._pause()
         connection.setblocking(False)
-        if len(self._clients) >= self._max_clients:
-            self._refuse(connection, self._closer)
+        full = self._full()
+        if full:
+            self._refuse(connection, full)
             return
         try:
             peer = Peer(connection)
@@ -146,9 +147,17 @@ class Listener:
             )
         self._accepted(connection, peer, self._closer)
 
-    def _refuse(self, connection: socket.socket, closer: Closer) -> None:
-        text = f"the allocation has {self._max_clients} clients already (max_clients)"
+    def _full(self) -> str:
+        """Why there is no room for one more; empty: there is."""
+        if len(self._clients) >= self._max_clients:
+            return f"the allocation has {self._max_clients} clients already (max_clients)"
+        if not self._terms.places.any_free:
+            return "the node has as many clients as it may, of all allocations together"
+        return ""
+
+    def _refuse(self, connection: socket.socket, text: str) -> None:
+        assert self._closer is not None
         self._terms.offences.tell(Offence.CLIENTS, f"a connection is refused: {text}", monotonic_ns())
         with suppress(OSError):
             connection.send(wire.encode(wire.Refused(wire.Refusal.FULL, text)))
-        closer.end(connection)
+        self._closer.end(connection)

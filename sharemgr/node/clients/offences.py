@@ -38,7 +38,7 @@ class Offence(StrEnum):
     CONNECTIONS = "connections"
     """More connections in a short time than may be: no other was accepted for a while."""
     CLIENTS = "clients"
-    """A connection beyond max_clients."""
+    """A connection beyond max_clients, or beyond what a node may have of all allocations together."""
     SILENT = "silent"
     """A connection that never said HELLO."""
     REFUSED = "refused"

@@ -241,6 +241,7 @@ class AllocationServer:
                     memory.driver_says(client_id, used)
 
     def _take_in(self, connection: socket.socket, peer: Peer, closer: Closer) -> None:
+        self.terms.places.take()
         client_id = next(self._client_ids)
         client = Client(
             client_id=client_id,
@@ -260,6 +261,7 @@ class AllocationServer:
     def _forget(self, client: Client) -> None:
         client_id = client.client_id
         del self.clients[client_id], self._by_fd[client.fd]
+        self.terms.places.give()
         self._said.unregister(client.fd)
         pid = client.peer.pid
         if self.terms.memory.leave(client_id):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cuda_hook import wire
-from sharemgr.node.clients.budget import Part
+from sharemgr.node.clients.budget import Part, Places
 from sharemgr.node.clients.device import DeviceArbiter
 from sharemgr.node.clients.offences import Offences
 from sharemgr.node.memory.allowances import Memory
@@ -25,6 +25,8 @@ class Terms:
     """How many records its clients may send, all together, beside those of the other allocations."""
     connections: Part
     """How many processes may connect, likewise."""
+    places: Places
+    """How many may be in at a time, likewise."""
     inbox: wire.Inbox
     """Where all clients' records are received, one at a time."""
     look_soon: Callable[[], None] = lambda: None

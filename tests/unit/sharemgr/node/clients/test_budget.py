@@ -1,11 +1,20 @@
-"""A budget: a rate on average, a burst at once; and what many do who share one."""
+"""A budget: a rate on average, a burst at once; places; and what many do who share them."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S
-from sharemgr.node.clients.budget import Budget, Part, Whole
+from sharemgr.node.clients.budget import (
+    CLIENT_DESCRIPTORS,
+    CLIENTS_MOST,
+    Budget,
+    NodePlaces,
+    Part,
+    Places,
+    Whole,
+    clients_most,
+)
 
 
 def test_a_burst_is_there_at_once_and_comes_back_at_the_rate() -> None:
@@ -133,3 +142,46 @@ def test_what_counts_several_times_does_so_beyond_the_guarantee_alone() -> None:
     assert part.wait_ns(0)
     assert [other.spend(0) for _ in range(101)] == [True] * 101
     assert not other.spend(0)
+
+
+@pytest.mark.parametrize(("descriptors", "most"), [(4, 1), (1024, 128), (4096, 896), (1 << 20, CLIENTS_MOST)])
+def test_a_node_has_so_many_clients_that_descriptors_are_left(descriptors: int, most: int) -> None:
+    assert clients_most(descriptors) == most
+    assert most == 1 or most * CLIENT_DESCRIPTORS < descriptors
+
+
+def test_who_crowds_leaves_the_others_what_they_are_guaranteed() -> None:
+    node = NodePlaces(100)
+    crowding, honest, small = (node.part(units, 1) for units in (40, 60, 1))
+    while crowding.any_free:
+        crowding.take()
+    for place, count in ((honest, 30), (small, 1)):
+        for _ in range(count):
+            assert place.any_free
+            place.take()
+        assert not place.any_free
+    crowding.give()
+    assert honest.any_free
+    assert small.any_free
+    honest.take()
+    assert not any(each.any_free for each in (crowding, honest, small))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=200))
+def test_all_together_never_have_more_than_there_is_and_all_of_it_comes_back(moves: list[tuple[int, bool]]) -> None:
+    node = NodePlaces(20)
+    parts: list[Places] = [node.part(units, 1) for units in (20, 30, 50)]
+    taken = [0, 0, 0]
+    for which, comes in moves:
+        if comes and parts[which].any_free:
+            parts[which].take()
+            taken[which] += 1
+        elif not comes and taken[which]:
+            parts[which].give()
+            taken[which] -= 1
+        assert sum(taken) <= 20
+        assert all(part.any_free for part, count, own in zip(parts, taken, (2, 3, 5), strict=True) if count < own)
+    for part, count in zip(parts, taken, strict=True):
+        for _ in range(count):
+            part.give()
+    assert node.common_left == 10
