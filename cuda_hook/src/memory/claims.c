@@ -1,6 +1,7 @@
 #include "memory/claims.h"
 
 #include "core/shared/record.h"
+#include "driver/contexts.h"
 #include "driver/symbols.h"
 #include "memory/amounts.h"
 #include "memory/devices.h"
@@ -25,7 +26,10 @@ bool es_claim_take_here(struct es_claim *claim, CUcontext *context, uint64_t byt
     CUdevice device;
 
     *claim = (struct es_claim){.bytes = 0};
-    if (!es_device_current(&device) || ES_DRIVER(cuCtxGetCurrent)(context) != CUDA_SUCCESS)
+    *context = es_context_current();
+    if (*context == NULL)
+        return true;
+    if (!es_device_only(&device) && ES_DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
         return true;
     return es_claim_take(claim, device, bytes);
 }
