@@ -1,5 +1,6 @@
 """Devices that the configuration lists by hand: what no other inventory knows how to find."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from edgeshare.contract.devices import Device, is_device_id
@@ -36,9 +37,9 @@ class DeclaredInventory:
     def processes(self, device_id: str) -> list[DeviceProcess] | None:
         return None
 
-    def active(self, device_id: str) -> frozenset[int]:
+    def active(self, device_id: str) -> Mapping[int, int]:
         """Nobody knows."""
-        return frozenset()
+        return {}
 
     def busy_percent(self, device_id: str) -> int | None:
         return None

@@ -1,7 +1,7 @@
 """Coral's EdgeTPUs, as sysfs has them: on the PCI bus by the driver ``apex``, on USB with no driver at all."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic_ns
 
@@ -45,9 +45,9 @@ class EdgeTpuInventory:
         # The driver knows only whether there is one.
         return None
 
-    def active(self, device_id: str) -> frozenset[int]:
+    def active(self, device_id: str) -> Mapping[int, int]:
         """Nobody knows."""
-        return frozenset()
+        return {}
 
     def busy_percent(self, device_id: str) -> int | None:
         return None

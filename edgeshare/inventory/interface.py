@@ -1,5 +1,6 @@
 """What every inventory offers, whatever kind of device it finds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,8 +34,9 @@ class Inventory(Protocol):
     def processes(self, device_id: str) -> list[DeviceProcess] | None:
         """The processes that use a device; None where nobody knows."""
 
-    def active(self, device_id: str) -> frozenset[int]:
-        """The pids of the processes that ran kernels on a device since this was last asked; none where nobody knows."""
+    def active(self, device_id: str) -> Mapping[int, int]:
+        """The processes that ran kernels on a device since this was last asked: for how much of that time, in percent
+        by pid; none where nobody knows."""
 
     def busy_percent(self, device_id: str) -> int | None:
         """Of the last second or the last part of one, for how much of it a device ran kernels; None where nobody

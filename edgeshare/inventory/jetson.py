@@ -1,6 +1,7 @@
 """A Jetson's GPU, TX1 to Thor: what the devicetree and sysfs say. NVML is not asked: on the older ones it is not there,
 and on the others it knows nothing of the memory, which is the machine's."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from edgeshare.contract.devices import Device
@@ -69,9 +70,9 @@ class JetsonInventory:
         # The driver tells them through debugfs alone, which a container does not have.
         return None
 
-    def active(self, device_id: str) -> frozenset[int]:
+    def active(self, device_id: str) -> Mapping[int, int]:
         """Nobody knows."""
-        return frozenset()
+        return {}
 
     def busy_percent(self, device_id: str) -> int | None:
         return None

@@ -1,6 +1,6 @@
 """All inventories of a machine as one: the devices of every kind, and what stands in the way of finding more."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,9 +75,9 @@ class Inventories:
         inventory = self._of(device_id)
         return inventory.processes(device_id) if inventory else None
 
-    def active(self, device_id: str) -> frozenset[int]:
+    def active(self, device_id: str) -> Mapping[int, int]:
         inventory = self._of(device_id)
-        return inventory.active(device_id) if inventory else frozenset()
+        return inventory.active(device_id) if inventory else {}
 
     def busy_percent(self, device_id: str) -> int | None:
         inventory = self._of(device_id)

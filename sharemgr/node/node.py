@@ -247,7 +247,7 @@ class Node:
         if observation.busy_percent:
             now_ns = monotonic_ns()
             elapsed_ns, self._seen_ns = now_ns - self._seen_ns, now_ns
-            self._serving.see(observation.busy_percent, elapsed_ns, now_ns)
+            self._serving.see(observation, elapsed_ns, now_ns)
         self._totals.look(observation, self._serving.book.all())
         self._observation = observation
         self._serving.devices = observation.devices

@@ -5,7 +5,7 @@ import asyncio
 import itertools
 import resource
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from time import monotonic_ns
@@ -27,6 +27,7 @@ from sharemgr.node.config import Config
 from sharemgr.node.events import Events, Reason
 from sharemgr.node.machine.allocations import Allocation, Book
 from sharemgr.node.machine.contexts import ContextSizes
+from sharemgr.node.machine.observer import Observation
 from sharemgr.node.memory.allowances import Memory
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.turns.gate import Rule
@@ -101,11 +102,19 @@ class Serving:
         """The devices that were seen and have not been taken in."""
         return [device for device in self.devices if device.id not in self.arbiters]
 
-    def see(self, busy_percent: Mapping[str, int], elapsed_ns: int, now_ns: int) -> None:
-        """Takes in how busy devices were in the time that went by, as far as that is told."""
-        for device_id, percent in busy_percent.items():
+    def see(self, observation: Observation, elapsed_ns: int, now_ns: int) -> None:
+        """Takes in how busy devices were in the time that went by, and by which processes, as far as that is told."""
+        for device_id, percent in observation.busy_percent.items():
             if device_id in self.arbiters:
-                self.arbiters[device_id].see(elapsed_ns * percent // 100, now_ns)
+                active, used_ns = observation.active.get(device_id, {}), None
+                # Where something ran and nobody did it, it is not said.
+                if active or not percent:
+                    used_ns = {
+                        each: elapsed_ns * sum(active.get(pid, 0) for pid in server.pids()) // 100
+                        for each, server in self.servers.items()
+                        if device_id in server.terms.device_ids
+                    }
+                self.arbiters[device_id].see(elapsed_ns * percent // 100, used_ns, now_ns)
 
     def open(self, wanted: Allocation) -> Allocation:
         """Enters an allocation, listens for its clients, and returns it with its defaults; on an error nothing of it is

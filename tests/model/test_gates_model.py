@@ -63,7 +63,7 @@ class World:
         return (self.looks + index) % (habit.rests_looks + 1) == 0
 
     def step(self, elapsed_ns: int, *, whole: bool) -> None:
-        """Time goes by, and the rule looks."""
+        """Time goes by, and the rule looks. The pages of one that is doubted say nothing."""
         self.now_ns += elapsed_ns
         self.looks += whole
         free_ns = elapsed_ns
@@ -76,7 +76,10 @@ class World:
             self.undrained_ns[index] = 0 if burst_ns > habit.burst_ms * MS or not works else burst_ns
             waits = works and not gate.open
             idle_ns = 0 if waits else max(0, elapsed_ns - gpu_ns)
-            gate.demand.read(gpu_ns, idle_ns, burst_ns, waits, gate.open and works, now_ns=self.now_ns)
+            if gate.suspect:
+                gate.demand.read(0, elapsed_ns, 0, waits, queued=False, now_ns=self.now_ns)
+            else:
+                gate.demand.read(gpu_ns, idle_ns, burst_ns, waits, gate.open and works, now_ns=self.now_ns)
         self.gates.settle(self.now_ns)
         before = {index for index, (gate, _) in enumerate(self.clients) if gate.open and gate.demand.queued}
         self.gates.look(self.now_ns, whole)
@@ -159,3 +162,24 @@ def test_a_limit_is_never_passed(world: World) -> None:
         limit = gate.standing.limit_percent / 100
         most_ns = limit * (world.now_ns + SETTINGS.limit_burst_ns) + SLICE_NS
         assert limit == 1 or world.used_ns[index] <= most_ns
+
+
+@given(world=worlds, steps=steps, liars=st.sets(st.integers(0, 7), min_size=1))
+@settings(max_examples=150)
+def test_whoever_is_doubted_is_charged_what_it_used_at_least_and_never_stays_in(
+    world: World, steps: list[tuple[int, bool]], liars: set[int]
+) -> None:
+    for index in liars & set(range(len(world.clients))):
+        world.gates.doubt(world.clients[index][0], 0)
+    doubted = [index for index, (gate, _) in enumerate(world.clients) if gate.suspect]
+    charged_ns = dict.fromkeys(doubted, 0)
+    for elapsed_ns, whole in 4 * steps:
+        world.step(elapsed_ns, whole=whole)
+        assert sum(gate.lag_ns for gate, _ in world.clients) == 0
+        for index in doubted:
+            gate = world.clients[index][0]
+            charged_ns[index] += gate.used_ns
+            assert charged_ns[index] >= world.used_ns[index]
+            assert not gate.resident
+            assert not gate.protected
+        assert sum(world.clients[index][0].open for index in doubted) <= 1

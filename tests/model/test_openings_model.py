@@ -33,9 +33,11 @@ class OpeningsMachine(OpeningsWorld):
         shares=st.lists(st.integers(5, 25), min_size=4, max_size=4),
         limits=st.lists(st.sampled_from([10, 25, 100, 100]), min_size=4, max_size=4),
         mixed=st.booleans(),
+        names=st.booleans(),
     )
-    def begin(self, parts: list[int], shares: list[int], limits: list[int], mixed: bool) -> None:
+    def begin(self, parts: list[int], shares: list[int], limits: list[int], mixed: bool, names: bool) -> None:
         """Some programs are there, and have been running for a while."""
+        self.names = names
         if mixed:
             parts = [3, 100, 100, *parts][:4]
         for name, part, percent, limit_percent in zip(NAMES, parts, shares, limits, strict=False):
@@ -195,9 +197,9 @@ class OpeningsMachine(OpeningsWorld):
     def wait(self, delay_ns: int) -> None:
         self.pass_time(self.now_ns + delay_ns)
 
-    @rule(watched=st.booleans())
-    def watch(self, watched: bool) -> None:
-        self.watched = watched
+    @rule(watched=st.booleans(), names=st.booleans())
+    def watch(self, watched: bool, names: bool) -> None:
+        self.watched, self.names = watched, names
 
     @rule(percent=st.sampled_from([0, 100, 100, 100, 1000]))
     def look_at_the_device(self, percent: int) -> None:

@@ -1,6 +1,7 @@
 """NVIDIA GPUs, as the driver's management library lists them."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -133,16 +134,20 @@ class NvmlInventory:
             return None
         return None if found is None else [DeviceProcess(each.pid, _memory_of(each)) for each in found]
 
-    def active(self, device_id: str) -> frozenset[int]:
+    def active(self, device_id: str) -> Mapping[int, int]:
         """Of a MIG device and of a virtual GPU the driver does not say it."""
+        call = pynvml.nvmlDeviceGetProcessUtilization
         since_us = self._sampled_us.get(device_id, 0)
         try:
             # Where nothing is newer than the last, the clock that stamps them may have been set back.
             samples = self._samples(device_id, since_us) or (self._samples(device_id, 0) if since_us else [])
         except (KeyError, RefusedError):
-            return frozenset()
+            return {}
         self._sampled_us[device_id] = max((sample.timeStamp for sample in samples), default=since_us)
-        return frozenset(sample.pid for sample in samples if sample.smUtil and sample.timeStamp > since_us)
+        told = {sample.pid: sample.smUtil for sample in samples if sample.timeStamp > since_us}
+        return {
+            pid: percent for pid, each in told.items() if (percent := in_range(call, each, device_id, MOST_PERCENT))
+        }
 
     def _samples(self, device_id: str, since_us: int) -> list[Any]:
         handle = self._handles[device_id]

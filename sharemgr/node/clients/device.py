@@ -1,6 +1,6 @@
 """One device's arbiter at work: gives it events, and writes its decisions into the gates of the clients."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from sharemgr.node.clients.timer import DeadlineTimer
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.turns.account import Account, Moment, moment_of
 from sharemgr.node.turns.arbiter import Arbiter
-from sharemgr.node.turns.commands import Check, Command, Prolong, Revoke
+from sharemgr.node.turns.commands import Accuse, Check, Command, Prolong, Revoke
 from sharemgr.node.turns.demand import Use
 from sharemgr.node.turns.gate import Rule
 from sharemgr.node.turns.settings import Settings, Share
@@ -49,6 +49,9 @@ class Gates(Protocol):
 
     def stopped(self) -> Collection[int]:
         """The clients whose processes are stopped now."""
+
+    def accuse(self, told_ns: int, used_ns: int, now_ns: int) -> None:
+        """Says that its pages told of other GPU time than the driver did of its processes."""
 
 
 class Reader(Protocol):
@@ -136,12 +139,13 @@ class DeviceArbiter:
         now_ns = self._hear(now_ns)
         self._perform(self._arbiter.usage(allocation_id, client_id, number, gpu_ns, now_ns), now_ns)
 
-    def see(self, busy_ns: int, now_ns: int) -> None:
-        """How long the device was busy since this was last called, as its driver says."""
+    def see(self, busy_ns: int, used_ns: Mapping[str, int] | None, now_ns: int) -> None:
+        """How long the device was busy since this was last called, as its driver says, and what of that the processes
+        of each allocation used; None: it does not say."""
         now_ns = self._hear(now_ns)
         if not self._reads_all:
             self._read_all(now_ns)
-        self._perform(self._arbiter.see(busy_ns, now_ns), now_ns)
+        self._perform(self._arbiter.see(busy_ns, now_ns, used_ns), now_ns)
 
     def hand_over(self, allocation_id: str, hand_over_ns: int) -> None:
         """A client says how long the device usually takes to come to it; 0: it does not know."""
@@ -219,7 +223,9 @@ class DeviceArbiter:
                 commands += arbiter.stopped(allocation_id, gates.stopped(), now_ns)
             elif type(command) is Prolong:
                 gates.prolong_gates(arbiter.slice_end_ns())
-            elif not isinstance(command, Revoke | Check | Prolong):
+            elif type(command) is Accuse:
+                gates.accuse(command.told_ns, command.used_ns, now_ns)
+            elif not isinstance(command, Revoke | Check | Prolong | Accuse):
                 free_at_ns = arbiter.device_free_ns()
                 gates.share_gates(*arbiter.queue_of(allocation_id))
                 gates.open_gates(command.number, command.contended, now_ns, free_at_ns, arbiter.slice_end_ns())

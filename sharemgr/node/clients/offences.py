@@ -29,6 +29,8 @@ class Offence(StrEnum):
     """Memory committed that was not reserved, or freed that it never had."""
     FALSE_COUNTERS = "false-counters"
     """Counters in its page that went back, or of which a part is more than the whole."""
+    FALSE_REPORTS = "false-reports"
+    """Other GPU time in its pages than the driver tells of its processes, where reports did not add up."""
     DESCRIPTORS = "descriptors"
     """File descriptors passed in."""
     FLOOD = "flood"

@@ -10,7 +10,7 @@ from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
 from edgeshare.contract.address import check_socket_path
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import HOOK_SOCKET
-from edgeshare.contract.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.client import HELLO_TIMEOUT_NS, Client
 from sharemgr.node.clients.dying import Dying, Listed, bytes_told
 from sharemgr.node.clients.folder import make_folder, remove_folder
@@ -164,6 +164,14 @@ class AllocationServer:
     def stopped(self) -> Collection[int]:
         """The clients whose processes are stopped now."""
         return [client.client_id for client in self.clients.values() if client.peer.stopped()]
+
+    def accuse(self, told_ns: int, used_ns: int, now_ns: int) -> None:
+        """Says that its pages told of other GPU time than the driver did of its processes."""
+        text = (
+            f"its clients' pages told of {told_ns // NS_PER_MS} ms of GPU time, and the driver of "
+            f"{used_ns // NS_PER_MS} ms of its processes: it is charged for what it holds, for half a minute or longer"
+        )
+        self.terms.offences.tell(Offence.FALSE_REPORTS, text, now_ns)
 
     def sweep(self, now_ns: int) -> None:
         """What has to be looked at now and then: who never said HELLO, who died on a kernel without

@@ -52,8 +52,9 @@ class Observation:
     """By device id: bytes by pid, None where the driver does not say; without those of which it lists no processes."""
     busy_percent: dict[str, int]
     """By device id, where the driver says it."""
-    active: dict[str, frozenset[int]] = field(default_factory=dict)
-    """By device id: the pids of those that ran kernels since the look before, as far as the driver says it."""
+    active: dict[str, Mapping[int, int]] = field(default_factory=dict)
+    """By device id: of those that ran kernels since the look before, for how much of the time, in percent by pid, as
+    far as the driver says it."""
     temperature_c: dict[str, float] = field(default_factory=dict)
     """By device id, where somebody says it, as the next."""
     energy_mj: dict[str, int] = field(default_factory=dict)

@@ -57,7 +57,7 @@ class Account:
     holding_ns: int
     """How long it has had the device now, its drain included; 0 while it has not."""
     beside: bool
-    """Others may be let in beside it; what it held is then what it was charged with."""
+    """Others may be let in beside it, as its pages are believed; what it held is then what it was charged with."""
     usual_part: float
     """Of the device, what it uses as a rule while it may as it likes; 0 where it is turns."""
     lag_ns: int
@@ -84,8 +84,8 @@ def account_of(contender: Contender, beside: bool, lag_ns: int, now_ns: int) -> 
         overruns=contender.overruns,
         # A grant may be of a time to come.
         holding_ns=max(0, now_ns - contender.granted_ns) if contender.open_clients else 0,
-        beside=beside,
-        usual_part=contender.gate.demand.usual if beside else 0,
+        beside=beside and not contender.gate.suspect,
+        usual_part=contender.gate.demand.usual if beside and not contender.gate.suspect else 0,
         lag_ns=lag_ns,
     )
 

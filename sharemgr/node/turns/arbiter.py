@@ -16,7 +16,7 @@ ignored, and so is what comes from a client that is not there: both may have cro
 waited for no more a release is heard until the next grant: how long it took, and the GPU time.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from edgeshare.contract.errors import AlreadyExists, NotFound
 from sharemgr.node.turns.account import Account, account_of
@@ -218,12 +218,12 @@ class Arbiter:
         or may be from now on."""
         return self._mode.beside or any(each.gate.demand.seen_to_leave_gaps for each in self.contenders.values())
 
-    def see(self, busy_ns: int, now_ns: int) -> list[Command]:
-        """How long the device was busy since this was last called, as its driver says. While nobody was there, that was
-        others' work, which nobody is to be blamed for."""
+    def see(self, busy_ns: int, now_ns: int, used_ns: Mapping[str, int] | None = None) -> list[Command]:
+        """How long the device was busy since this was last called, as its driver says, and what of that the processes
+        of each allocation used; None: it does not say."""
         self._mode.grants.settle(now_ns)
-        self._mode.see(self.contenders.values(), busy_ns, now_ns)
-        return self._take(now_ns)
+        accusals = self._mode.see(self.contenders, busy_ns, used_ns, now_ns)
+        return accusals + self._take(now_ns)
 
     def deadline_ns(self) -> int | None:
         """When tick must be called at the latest, unless something happens before; None: never."""

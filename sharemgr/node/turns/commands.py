@@ -69,4 +69,14 @@ class Check:
     allocation_id: str
 
 
-Command = Grant | Contend | Begin | Prolong | Revoke | Check
+@dataclass(frozen=True, slots=True)
+class Accuse:
+    """Say that the pages of the allocation's clients told of other GPU time in the last second or longer than its
+    driver did of their processes: it is charged for what it holds for a while."""
+
+    allocation_id: str
+    told_ns: int
+    used_ns: int
+
+
+Command = Grant | Contend | Begin | Prolong | Revoke | Check | Accuse

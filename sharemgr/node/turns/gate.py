@@ -6,6 +6,7 @@ from edgeshare.contract.units import NS_PER_MS, NS_PER_S, NS_PER_US
 from sharemgr.node.turns.demand import Demand
 from sharemgr.node.turns.settings import Settings
 from sharemgr.node.turns.share.standing import Standing
+from sharemgr.node.turns.share.trust import Trust
 
 LEAST_PART = 0.0001
 """e is at least this, so that whoever works earns something: a hundredth of the smallest request."""
@@ -53,12 +54,16 @@ class Gate:
         "charged_ns",
         "demand",
         "heavy",
+        "held",
         "lacks",
         "lag_ns",
         "open",
         "part",
         "protected",
         "standing",
+        "suspect",
+        "trust",
+        "turn_ns",
         "turns_from_ns",
         "turns_gpu_ns",
         "turns_worked_ns",
@@ -78,6 +83,10 @@ class Gate:
         self.part = LEAST_PART  # e
         self.lag_ns = 0
         self.bucket_ns = 0
+        self.trust = Trust()
+        self.suspect = False  # it is charged for what it holds, and not for what its pages say
+        self.held = False  # it was in, or had not drained, at the last look …
+        self.turn_ns = 0  # … and has been charged with so much since it was let in, if it is a suspect
         self.worked = False  # at the last look
         self.worked_ns = -1  # when it last had work; -1: it is away
         # At the last settling: GPU time that it used, and with idle time that was kept for it what it was charged with.
@@ -89,9 +98,10 @@ class Gate:
 
     def begin(self) -> None:
         """The rule looks at it from now on: it owes nothing, and is owed nothing."""
-        self.open = self.heavy = self.protected = self.lacks = self.worked = False
+        self.open = self.held = self.protected = self.lacks = self.worked = False
+        self.heavy = self.suspect
         self.part = LEAST_PART
-        self.lag_ns = self.bucket_ns = self.used_ns = self.charged_ns = self.demand.gpu_ns = 0
+        self.lag_ns = self.bucket_ns = self.used_ns = self.charged_ns = self.demand.gpu_ns = self.turn_ns = 0
         self.worked_ns = -1
 
     def take_over(self, bucket_ns: int, now_ns: int) -> None:
@@ -132,6 +142,17 @@ class Gate:
         if turns_ns >= TURNS_TELL_NS:
             self.by_turns = self.turns_gpu_ns / turns_ns
 
+    def begin_look(self) -> None:
+        """Whether it has drained the pages of a suspect may lie about: it says so by a RELEASE."""
+        self.demand.queued = self.demand.queued or (self.suspect and self.open)
+
+    def end_look(self) -> None:
+        """Which gates are open is decided."""
+        self.worked = self.demand.works
+        self.held = self.open or self.demand.queued
+        if not self.held:
+            self.turn_ns = 0
+
     def wake(self, now_ns: int) -> None:
         """It has work."""
         if not self.active:
@@ -155,6 +176,11 @@ class Gate:
         return self.lag_ns >= 0 or self.bucket_ns >= 0
 
     @property
+    def usual(self) -> float:
+        """d: what it uses alone. A suspect may want all of the device."""
+        return 1.0 if self.suspect else self.demand.usual
+
+    @property
     def resident(self) -> bool:
         """Whether its gate stays open."""
         return self.bucket_ns >= 0 and not self.heavy and not self.standing.latency
@@ -167,7 +193,7 @@ class Gate:
     @property
     def floor(self) -> float:
         """r d: its request of what it uses alone."""
-        return self.request * self.demand.usual
+        return self.request * self.usual
 
     @property
     def had_by_turns(self) -> float:

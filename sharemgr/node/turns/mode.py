@@ -1,12 +1,12 @@
 """Whether one device takes exclusive turns or lets several in beside each other, as pays; and the way from one to the
 other: nobody holds a turn, and nobody is in, while it is gone."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.turns.beside.openings import Openings
 from sharemgr.node.turns.beside.rule import Gates
-from sharemgr.node.turns.commands import Command, Numbers
+from sharemgr.node.turns.commands import Accuse, Command, Numbers
 from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.grants import Grants
@@ -42,20 +42,27 @@ class Mode:
         self._watched = False  # there was a client when one last saw how busy the device was
         self._may_until_ns = 0  # until then one knows enough of the device to let several in
 
-    def see(self, contenders: Collection[Contender], busy_ns: int, now_ns: int) -> None:
-        """How long the device was busy since this was last called, as its driver says. While nobody was there, that was
-        others' work, which nobody is to be blamed for."""
+    def see(
+        self, contenders: Mapping[str, Contender], busy_ns: int, used_ns: Mapping[str, int] | None, now_ns: int
+    ) -> list[Command]:
+        """How long the device was busy since this was last called, as its driver says, and what of that the processes
+        of each used; None: it does not say. While nobody was there, that was others' work, which nobody is to be blamed
+        for."""
         self._may_until_ns = now_ns + SEEN_NS
-        watched, self._watched = self._watched, any(each.clients for each in contenders)
-        if not watched:
-            busy_ns = 0
-        pending_ns = max((each.gate.demand.running_ns for each in contenders), default=0)
-        self.gates.see(busy_ns, pending_ns, now_ns)
+        watched, self._watched = self._watched, any(each.clients for each in contenders.values())
+        gates = {each.gate: each for each in contenders.values()}
+        used: dict[Gate, int] | None = None
+        if used_ns is not None:
+            used = {g: used_ns.get(each.id, 0) if watched else g.trust.reported_ns for g, each in gates.items()}
+        commands: list[Command] = []
+        for gate in self.gates.reports.check(gates, busy_ns if watched else 0, used, now_ns):
+            self.gates.doubt(gate, now_ns)
+            commands.append(Accuse(gates[gate].id, gate.trust.told_ns, gate.trust.used_ns))
+        return commands
 
     def report(self, gate: Gate, lies: bool, now_ns: int) -> None:
         """The pages of one were read; whether they say what no hook ever does."""
-        if lies:
-            self.gates.beside.lie(now_ns)
+        gate.trust.lies = gate.trust.lies or lies
         if not self.beside:
             self.gates.report(gate, now_ns)
 
@@ -77,7 +84,7 @@ class Mode:
         for contender in contenders:
             if contender.active:
                 working += 1
-                gaps = gaps or contender.gate.demand.seen_to_leave_gaps
+                gaps = gaps or (not contender.gate.suspect and contender.gate.demand.seen_to_leave_gaps)
         return working > 1 and gaps and now_ns >= self._turns_until_ns and self._may_share(now_ns)
 
     def _may_share(self, now_ns: int) -> bool:

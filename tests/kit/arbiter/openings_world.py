@@ -30,7 +30,8 @@ class OpeningsWorld(SharedDevice):
         self.open: set[str] = set()
         self.last = 0  # number of a grant
         self.next_client = 1
-        self.watched = True  # the driver says each second how busy the device is
+        self.watched = True  # the driver says each second how busy the device is …
+        self.names = False  # … and what of that each allocation used
         self.seen_ns = 0
         self.waits_from_ns: dict[str, tuple[int, int]] = {}  # and for how long at most
         self.served = 0
@@ -229,7 +230,10 @@ class OpeningsWorld(SharedDevice):
         for name in self.allocations:
             self.read(name)
         self.busy_ns, self.seen_ns = 0, self.now_ns
-        self.perform(self.arbiter.see(busy_ns, self.now_ns))
+        used_ns = {name: allocation.used_ns for name, allocation in self.allocations.items()}
+        for allocation in self.allocations.values():
+            allocation.used_ns = 0
+        self.perform(self.arbiter.see(busy_ns, self.now_ns, used_ns if self.names else None))
 
     def draw_client(self, data: st.DataObject, *, owing: bool = False) -> Found | None:
         """Any; ``owing``: one that has yet to give back a grant that was called back."""

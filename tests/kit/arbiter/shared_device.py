@@ -88,6 +88,7 @@ class Allocation:
     heavy: bool = False  # as it was told when it was called back last
     ahead_ns: int = 0  # GPU time ahead of the limit's rate …
     excused_ns: int = 0  # … that was allowed by the limit before this one
+    used_ns: int = 0  # since the driver was asked last
 
 
 Found = tuple[str, int, Client]
@@ -126,6 +127,7 @@ class SharedDevice(RuleBasedStateMachine):
             if not client.waits and not client.queue_ns and not (client.busy and client.part == 100):
                 client.idle_ns += elapsed_ns - gpu_ns
             self.allocations[name].ahead_ns += gpu_ns
+            self.allocations[name].used_ns += gpu_ns
         for allocation in self.allocations.values():
             leaves_ns = elapsed_ns * allocation.share.limit_percent // 100
             allocation.ahead_ns = max(0, allocation.ahead_ns - leaves_ns)

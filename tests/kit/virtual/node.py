@@ -26,6 +26,7 @@ from simgpu.readings import Interval
 from tests.kit.virtual.cases.case import Case
 from tests.kit.virtual.cases.paces import PACES, PYTHON_SCALE
 from tests.kit.virtual.faults import Faults, pass_nothing
+from tests.kit.virtual.forger import forge
 from tests.kit.virtual.native import Attacking, Programs, Running, Vt
 from tests.kit.virtual.opener import Opener
 
@@ -157,9 +158,12 @@ class VirtualNode:
                 loop.call_later(GLANCE_S, self._glance, loop, node)
         node.restore()
         self._opened_ns = self._seen_ns = time.monotonic_ns()
-        self._seen_executed_ns = sum(self.machine.executed_ns(0).values())
+        self._seen_executed_ns = {each.id: each.executed_ns[0] for each in self.machine.processes()}
         if self._case.seen:
             loop.call_later(INTERVAL_S, self._observe_each_second)
+        lies = {name: each.lie for name, each in zip(case.names, case.clients, strict=True) if each.lie}
+        if lies and isinstance(node, Node):
+            forge(lies, node._serving.servers)
         return loop, node
 
     def _prepare(self, process: int, name: str, owner: str) -> None:
@@ -212,7 +216,7 @@ class VirtualNode:
         if self._case.intervals:
             found, self._cursor = self.machine.log(0, self._cursor)
             self._intervals += found
-        self._observe({})
+        self._observe({}, {})
         executed_ns = self.machine.executed_ns(0)
         now_ns = self.machine.look()
         told = (await self._node.status()).allocations
@@ -251,10 +255,13 @@ class VirtualNode:
 
     def _observe_each_second(self) -> None:
         """As the manager does, but for NVML between it and the machine."""
-        executed_ns, now_ns = sum(self.machine.executed_ns(0).values()), time.monotonic_ns()
-        busy_percent = 100 * (executed_ns - self._seen_executed_ns) // (now_ns - self._seen_ns)
-        self._seen_executed_ns, self._seen_ns = executed_ns, now_ns
-        self._observe({UUID: min(100, busy_percent)} if self._case.seen else {})
+        processes, now_ns = self.machine.processes(), time.monotonic_ns()
+        elapsed_ns, self._seen_ns = now_ns - self._seen_ns, now_ns
+        before, self._seen_executed_ns = self._seen_executed_ns, {each.id: each.executed_ns[0] for each in processes}
+        used_ns = {each.pid: each.executed_ns[0] - before.get(each.id, 0) for each in processes}
+        active = {pid: percent for pid, ns in used_ns.items() if (percent := 100 * ns // elapsed_ns)}
+        busy_percent = min(100, 100 * sum(used_ns.values()) // elapsed_ns)
+        self._observe({UUID: busy_percent}, {UUID: active} if self._case.named else {})
         self._loop.call_later(INTERVAL_S, self._observe_each_second)
 
     def _glance(self, loop: Loop, node: Node) -> None:
@@ -267,11 +274,12 @@ class VirtualNode:
     def _held(self) -> dict[int, int | None]:
         return {each.pid: each.memory_bytes[0] for each in self.machine.processes() if each.alive}
 
-    def _observe(self, busy_percent: dict[str, int]) -> None:
+    def _observe(self, busy_percent: dict[str, int], active: dict[str, Mapping[int, int]]) -> None:
         self._node.look()
         held = self._held()
         used_mib = sum(size_bytes for size_bytes in held.values() if size_bytes) >> 20
-        self._node.observe(Observation(time.monotonic_ns(), (DEVICE,), {UUID: used_mib}, {UUID: held}, busy_percent))
+        now_ns = time.monotonic_ns()
+        self._node.observe(Observation(now_ns, (DEVICE,), {UUID: used_mib}, {UUID: held}, busy_percent, active))
 
     def _driver_bytes(self) -> dict[str, int]:
         """What each client has of the GPU's memory, contexts included, as the machine says."""

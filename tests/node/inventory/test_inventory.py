@@ -22,6 +22,7 @@ for round in range(2):
             print(json.dumps([dataclasses.asdict(device) | {
                 "used_mib": inventory.memory_used_mib(device.id),
                 "busy_percent": inventory.busy_percent(device.id),
+                "active": inventory.active(device.id),
                 "pids": [process.pid for process in inventory.processes(device.id) or ()],
             } for device in devices]), flush=True)
 """
@@ -80,11 +81,15 @@ def test_a_process_is_listed_on_its_gpu(testbed: Testbed, looker: Looker) -> Non
         [BURN, "--seconds", "600", "--device", "1"], env=testbed.environment, stdout=subprocess.DEVNULL
     )
     try:
-        while not (devices := looker.look())[1]["pids"] or not devices[1]["busy_percent"]:
+        while not (devices := looker.look())[1]["pids"] or not devices[1]["active"]:
             assert program.poll() is None
         assert devices[1]["pids"] == [program.pid]
         assert devices[1]["used_mib"] > 0
-        assert (devices[0]["pids"], devices[0]["used_mib"], devices[0]["busy_percent"]) == ([], 0, 0)
+        # It is the only one that uses it.
+        assert list(devices[1]["active"]) == [str(program.pid)]
+        assert 0 < devices[1]["active"][str(program.pid)] <= 100
+        idle = devices[0]
+        assert (idle["pids"], idle["active"], idle["used_mib"], idle["busy_percent"]) == ([], {}, 0, 0)
     finally:
         program.kill()
         program.wait(PATIENCE_S)

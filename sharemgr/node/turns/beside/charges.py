@@ -29,15 +29,20 @@ def settle(gates: list[Gate], rule: Rule, slice_ns: int, elapsed_ns: int, open_n
     before is nobody's yet, since what ran then had not ended. Returns how long the device was busy, and what is open
     now."""
     free_ns = open_ns + elapsed_ns
-    used_ns = _fit([gate.demand.take() for gate in gates], gates, free_ns)
+    # What a suspect was charged for may have been another's, which says so now.
+    held_ns = sum(gate.turn_ns for gate in gates)
+    told_ns = [gate.demand.take() * (not gate.suspect) for gate in gates]
+    used_ns = _fit(told_ns, gates, free_ns + held_ns)
+    if elapsed_ns < STOOD_STILL_NS:
+        _hold(gates, used_ns, elapsed_ns)
     busy_ns = sum(used_ns)
-    open_ns = min(free_ns - busy_ns, sum(gate.demand.running_ns for gate in gates))
+    open_ns = min(free_ns - busy_ns, sum(gate.demand.running_ns for gate in gates if not gate.suspect))
     for gate, gpu_ns in zip(gates, used_ns, strict=True):
         gate.used_ns = gate.charged_ns = gpu_ns
         _note_work(gates, gate, rule, gpu_ns, now_ns)
         if elapsed_ns < STOOD_STILL_NS:
             _charge(gate, rule, gpu_ns, elapsed_ns, now_ns)
-        gate.heavy = gate.demand.heavy(slice_ns, gate.bucket_ns >= 0)
+        gate.heavy = gate.suspect or gate.demand.heavy(slice_ns, gate.bucket_ns >= 0)
     active = [gate for gate in gates if gate.active]
     _set_parts(active, rule)
     if elapsed_ns < STOOD_STILL_NS:
@@ -56,6 +61,28 @@ def _fit(told_ns: list[int], gates: list[Gate], free_ns: int) -> list[int]:
         return [each_ns * free_ns // sum_ns for each_ns in told_ns]
     parts = fill([each_ns / free_ns for each_ns in told_ns], [gate.standing.request_percent for gate in gates])
     return [min(each_ns, int(part * free_ns)) for each_ns, part in zip(told_ns, parts, strict=True)]
+
+
+def _hold(gates: list[Gate], used_ns: list[int], elapsed_ns: int) -> None:
+    """Puts down for suspects what they held and the others did not use. What these say later that they used meanwhile
+    is taken off again, as far as it was put down since the suspect was let in."""
+    holders = [index for index, gate in enumerate(gates) if gate.suspect and gate.held]
+    left_ns = elapsed_ns - sum(used_ns) if holders else 0
+    for others, index in zip(reversed(range(len(holders))), holders, strict=True):
+        gate = gates[index]
+        used_ns[index] = max(-gate.turn_ns, left_ns // (others + 1))
+        left_ns -= used_ns[index]
+        gate.turn_ns += used_ns[index]
+
+
+def charge_hidden(gates: list[Gate], gate: Gate, hidden_ns: int) -> None:
+    """Charges one of the gates with what it used at some time and did not report. By turns it was charged for that when
+    it held the device."""
+    if gate in gates and gate.active:
+        gate.lag_ns -= hidden_ns
+        gate.bucket_ns -= hidden_ns
+        charge_limit(gate.standing, hidden_ns)
+        divide([each for each in gates if each.active], hidden_ns)
 
 
 def divide(gates: list[Gate], ns: int) -> None:
@@ -112,12 +139,26 @@ def _charge(gate: Gate, rule: Rule, gpu_ns: int, elapsed_ns: int, now_ns: int) -
 
 def _set_parts(active: list[Gate], rule: Rule) -> None:
     demands = [
-        min(max(rule.kappa * gate.demand.usual, gate.request if gate.lacks else 0), gate.standing.limit_percent / 100)
+        min(max(rule.kappa * gate.usual, gate.request if gate.lacks else 0), gate.standing.limit_percent / 100)
         for gate in active
     ]
     parts = fill(demands, [gate.standing.request_percent for gate in active])
     for gate, part in zip(active, parts, strict=True):
         gate.part = max(part, LEAST_PART)
+
+
+def protect(competing: list[Gate], rule: Rule) -> bool:
+    """Finds who falls short of what it is due and could have it if others were kept out; returns whether all have
+    room."""
+    room = sum(gate.usual for gate in competing) < rule.room
+    for gate in competing:
+        demand, limit = gate.demand, gate.standing.limit_percent / 100
+        due = gate.floor if room else rule.met * min(gate.usual, gate.request, limit)
+        others = sum(other.demand.used for other in competing if other is not gate and not other.entitled)
+        worth = gate.lag_ns > 0 and gate.usual - demand.used >= rule.worth * others and demand.used < due
+        gate.protected = not gate.heavy and (worth or demand.used < rule.met * gate.floor)
+        gate.lacks = gate.protected and demand.used < rule.least * gate.floor
+    return room
 
 
 def _charge_idle(active: list[Gate], idle_ns: int) -> int:

@@ -9,18 +9,20 @@ less than its part and less than now. Where turns are better, they are taken for
 again.
 
 **Lies.** By gates GPU time is charged as it is reported, by turns held time. So reports must add up to what the device
-was busy, as its driver says, and to no more than the time that went by, and no counter goes back; where that is not so,
-turns are taken until it is, and for longer each time until it was for twice as long. Who reports too little gains until
-that is seen: a second or two of 32. A lie of less than 5 % of the device is not seen, nor are about a fifth of it
-behind a kernel of a second that somebody feigns for ever.
+was busy, as its driver says, and to no more than the time that went by. Where that is not so, whoever lies is singled
+out if the driver says which processes used the device (share/trust.py), and those that are believed must add up to what
+is left. Where nobody can be, turns are taken until it is so, and for longer each time until it was for twice as long.
+Who reports too little gains until that is seen: a second or two of 32. A lie of less than 5 % of the device is not
+seen, nor are about a fifth of it behind a kernel of a second that somebody feigns for ever.
 
-A bad choice where one client lies and the others never do: they all take turns, which is what they had without gates.
+A bad choice where one client lies, the others never do, and nobody knows which: they all take turns, which is what they
+had without gates.
 """
 
 from edgeshare.contract.units import NS_PER_S, NS_PER_US
 from sharemgr.node.turns.demand import HEAVY_PART, JUDGED_NS
 from sharemgr.node.turns.gate import Gate
-from sharemgr.node.turns.settings import Settings
+from sharemgr.node.turns.share.trust import Gap, Spell
 
 PAYS = 0.97
 """Of what turns would give. They cost hand-overs, 1 % of the device, and what they would give is an estimate."""
@@ -39,20 +41,6 @@ LEAST_NS = 2 * NS_PER_S
 MOST_NS = 16 * NS_PER_S
 """How long turns last before several are tried again: twice as long each time, so that trying costs a hundredth of the
 device where it never pays, and not much is lost where it soon does."""
-LIE_NS = 30 * NS_PER_S
-LIE_MOST_NS = 960 * NS_PER_S
-"""How long turns last, at least and at most, where reports did not add up."""
-LACKS_NS = NS_PER_S // 10
-LACKS_STAY = 0.8
-"""What lacks must add up to this much, a fifth of it being forgotten with each check: a driver tells of the last part
-of a second alone."""
-EXCESS_NS = NS_PER_S
-"""So much more than the time that went by is no error of costs: the kernel of a second may end in a check. What one
-says too much another is charged too little."""
-PENDING_MOST_NS = Settings().drain_most_ns
-"""As long as a drain is expected to be at most."""
-FIT = 0.95
-"""Costs are learned to 2 %; the part of the device that nobody reports is this much less than what is busy."""
 
 
 class Beside:
@@ -62,11 +50,9 @@ class Beside:
         "_busy",
         "_by_turns",
         "_checked_ns",
-        "_excess_ns",
-        "_lacks_ns",
+        "_gap",
         "_lasts_ns",
-        "_lie_ns",
-        "_lied_ns",
+        "_lied",
         "_looks",
         "_tried_ns",
         "_until_ns",
@@ -80,10 +66,8 @@ class Beside:
         self._until_ns = 0
         self._tried_ns = 0  # since when several have been tried again
         self._lasts_ns = LEAST_NS
-        self._lie_ns = LIE_NS
-        self._lied_ns = 0  # until when it was turns for the last lie
-        # Of what was reported, as checks go by: too little, and more than there was time.
-        self._lacks_ns = self._excess_ns = 0
+        self._lied = Spell()
+        self._gap = Gap()  # of what was reported by all
         self._checked_ns = 0
 
     def begin(self) -> None:
@@ -115,28 +99,21 @@ class Beside:
         self._begin(now_ns + self._lasts_ns)
         self._lasts_ns = min(2 * self._lasts_ns, MOST_NS)
 
-    def check(self, reported_ns: int, pending_ns: int, busy_ns: int, now_ns: int) -> None:
+    def check(self, reported_ns: int, pending_ns: int, busy_ns: int, now_ns: int) -> bool:
         """What all reported since the last check, for how long one may have been using the device that has reported
-        nothing since, and what the device was busy by its driver."""
+        nothing since, and what the device was busy by its driver. Returns whether that adds up."""
         elapsed_ns, self._checked_ns = now_ns - self._checked_ns, now_ns
-        self._lacks_ns = max(0, int(self._lacks_ns * LACKS_STAY + FIT * busy_ns - reported_ns))
-        self._excess_ns = max(0, int(self._excess_ns * LACKS_STAY + reported_ns - elapsed_ns))
-        pending_ns = min(pending_ns, PENDING_MOST_NS)
-        if self._lacks_ns <= LACKS_NS + pending_ns and self._excess_ns <= EXCESS_NS:
-            return
-        self.lie(now_ns)
+        self._gap.check(reported_ns, busy_ns, elapsed_ns)
+        if self._gap.fits(pending_ns):
+            return True
+        self._gap.clear()
+        return False
 
     def lie(self, now_ns: int) -> None:
-        """Somebody lies: it is turns, or for longer."""
-        self._lacks_ns = self._excess_ns = 0
-        if self.in_turns and self._until_ns > now_ns:
-            self._until_ns = self._lied_ns = max(self._until_ns, now_ns + LIE_NS)
-            return
-        if now_ns - self._lied_ns > 2 * self._lie_ns:
-            self._lie_ns = LIE_NS
-        self._begin(now_ns + self._lie_ns)
-        self._lied_ns = self._until_ns
-        self._lie_ns = min(2 * self._lie_ns, LIE_MOST_NS)
+        """Somebody lies, and nobody knows who: it is turns, or for longer."""
+        self._gap.clear()
+        self._lied.begin(now_ns)
+        self._begin(max(self._until_ns, self._lied.until_ns))
 
     def look(self, now_ns: int) -> None:
         """Lets several in again when turns have lasted for long enough."""

@@ -107,7 +107,7 @@ class Openings(Grants):
         self.gates.settle(now_ns)
         for contender in self._contenders:
             gate = contender.gate
-            if gate.charged_ns > 0:
+            if gate.charged_ns:
                 contender.window.add_used(self._now_ns, now_ns, gate.used_ns, gate.charged_ns)
         self._now_ns = now_ns
 

@@ -6,11 +6,13 @@ their guarantee, and all are charged by GPU time. r: request, as a fraction; L: 
 
     cost      GPU time by the learned cost of each function, from the pages of the clients; where all costs add up to
               more than the time that went by, they are scaled down to it, and where that is more than twice the time,
-              since somebody lies, that time is water-filled by r over them
+              since somebody lies, that time is water-filled by r over them. Of a suspect (share/trust.py) held time,
+              until it has drained, less the costs of the others; what these report later is taken off again
     look      each L; a small one, which opens gates and closes none, at a REQUEST and at a RELEASE
     d, p      demand: cost / (cost + own idle time, also between kernels), means over 0.5 s and over 20 ms
     b         bucket: r dt − cost, from −B, or less by one long cost, to r B. Who has b ≥ 0 is within its guarantee
-    heavy     has work, and p > 0.9 or, with b < 0, no drain of its own in the last 0.8 L of GPU time; light: not heavy
+    heavy     has work, and p > 0.9 or, with b < 0, no drain of its own in the last 0.8 L of GPU time; light: not heavy.
+              A suspect is heavy, and its d is 1
     e         water-filling of the device by r over the demands min(κ d, limit)
     charge    cost; and the device's idle time while somebody was kept out, by r: to the protected that are in; if
               there are none, to those in that are not resident
@@ -71,8 +73,9 @@ period seems to want more the longer its kernels wait. Where a switch is dear, o
 """
 
 from edgeshare.contract.units import NS_PER_S
-from sharemgr.node.turns.beside.charges import cap, divide, hand_over, settle, take_over
+from sharemgr.node.turns.beside.charges import cap, charge_hidden, divide, hand_over, protect, settle, take_over
 from sharemgr.node.turns.beside.measurement import DEAR_NS, Beside, had_more_by_turns, lacks_by_sharing
+from sharemgr.node.turns.beside.reports import Reports
 from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.hand_overs import TURN
 from sharemgr.node.turns.policy import fade
@@ -101,6 +104,8 @@ class Gates:
         self._settings, self._rule = settings, rule
         self.beside = Beside()
         """Says whether it is turns."""
+        self.reports = Reports(self.beside)
+        """Say who lies."""
         self._now_ns = now_ns
         # Of the last whole look; of the last in which one of several left gaps.
         self._look_ns = self._shared_ns = now_ns
@@ -110,7 +115,6 @@ class Gates:
         self._busy_ns = 0  # since the last whole look
         self.longest_ns = 0  # the most that one was charged at once lately, less a part of the time since
         self._open_ns = 0  # time that went by and is nobody's yet
-        self._reported_ns = 0  # since one last saw what the device was busy
 
     @property
     def in_turns(self) -> bool:
@@ -162,18 +166,21 @@ class Gates:
         for gate in self.gates:
             gate.begin_turns(now_ns)
         hand_over(self.gates, self.slice_ns, self.longest_ns, now_ns)
+        self.gates = []
 
     def report(self, gate: Gate, now_ns: int) -> None:
         """Takes in what one says that it used while it is turns."""
         gpu_ns = gate.demand.take()
         gate.note_turns(gpu_ns, self._rule.away_ns, now_ns)
-        self._reported_ns += gpu_ns
+        self.reports.note(gate, gpu_ns)
 
-    def see(self, busy_ns: int, pending_ns: int, now_ns: int) -> None:
-        """How long the device was busy since this was last called, as its driver says: a second or longer; and for how
-        long something may have been running that is in no counter yet."""
-        reported_ns, self._reported_ns = self._reported_ns, 0
-        self.beside.check(reported_ns, pending_ns, busy_ns, now_ns)
+    def doubt(self, gate: Gate, now_ns: int) -> None:
+        """One lies: what it hid it is charged with like a long kernel, and from now on it is charged for what it
+        holds."""
+        hidden_ns = gate.trust.lose(now_ns)
+        gate.suspect = gate.heavy = True
+        charge_hidden(self.gates, gate, hidden_ns)
+        self.longest_ns = max(self.longest_ns, hidden_ns)
 
     def rest(self, now_ns: int) -> None:
         """It is turns; whether it is to be for longer."""
@@ -184,7 +191,8 @@ class Gates:
         elapsed_ns = now_ns - self._now_ns
         if elapsed_ns > 0:
             self._now_ns = now_ns
-            self._reported_ns += sum(gate.demand.gpu_ns for gate in self.gates)
+            for gate in self.gates:
+                self.reports.note(gate, gate.demand.gpu_ns)
             before_ns = self._open_ns
             busy_ns, self._open_ns = settle(self.gates, self._rule, self.slice_ns, elapsed_ns, before_ns, now_ns)
             self.longest_ns = max(fade(self.longest_ns, elapsed_ns), *(gate.charged_ns for gate in self.gates), 0)
@@ -197,10 +205,13 @@ class Gates:
 
     def look(self, now_ns: int, whole: bool) -> None:
         """Decides which gates are open; unless it is ``whole``, it closes none but for a limit or a latency client."""
+        for gate in self.gates:
+            gate.begin_look()
         competing = [gate for gate in self.gates if gate.active or gate.demand.waits]
         if whole:
             self._judge(competing, now_ns)
-            self._protect(competing)
+            self._room = protect(competing, self._rule)
+            self._protects = any(gate.protected for gate in competing)
         if self.in_turns:
             return
         allowed = [gate for gate in competing if throttled_until_ns(gate.standing, self._settings) <= now_ns]
@@ -209,7 +220,7 @@ class Gates:
         self._open(urgent or self._choose(allowed, whole))
         self._drains = any(gate.demand.queued and not gate.open for gate in self.gates)
         for gate in self.gates:
-            gate.worked = gate.demand.works
+            gate.end_look()
 
     def look_ns(self, now_ns: int) -> int:
         """When the next whole look is due after one now."""
@@ -243,7 +254,7 @@ class Gates:
         full = sum(gate.fullness for gate in chosen)
         kept_out = False
         for gate in sorted(allowed, key=self._deadline):
-            if gate in chosen or (gate.standing.latency and not gate.demand.works):
+            if gate in chosen or ((gate.standing.latency or gate.suspect) and not gate.demand.works):
                 continue
             # A heavy one is full by itself: nobody is let in beside it but residents, and no other heavy one.
             if full >= 1 and (turn_taken or gate.lag_ns < 0):
@@ -275,26 +286,15 @@ class Gates:
             short = gate.heavy and (shared or awaited)
             gate.cap_ns = self._rule.heavy_queue_ns if short else self._settings.queue_cap_ns
 
-    def _protect(self, competing: list[Gate]) -> None:
-        """Finds who falls short of what it is due and could have it if others were kept out."""
-        self._room = sum(gate.demand.usual for gate in competing) < self._rule.room
-        for gate in competing:
-            demand, limit = gate.demand, gate.standing.limit_percent / 100
-            due = gate.floor if self._room else self._rule.met * min(demand.usual, gate.request, limit)
-            others = sum(other.demand.used for other in competing if other is not gate and not other.entitled)
-            worth = gate.lag_ns > 0 and demand.usual - demand.used >= self._rule.worth * others and demand.used < due
-            gate.protected = not gate.heavy and (worth or demand.used < self._rule.met * gate.floor)
-            gate.lacks = gate.protected and demand.used < self._rule.least * gate.floor
-        self._protects = any(gate.protected for gate in competing)
-
     def _judge(self, competing: list[Gate], now_ns: int) -> None:
         """Holds what came of the look that is over against what turns would have given."""
         elapsed_ns = now_ns - self._look_ns
+        believed = [gate for gate in competing if not gate.suspect]
         if elapsed_ns > 0 and len(competing) > 1 and self.switch_ns > DEAR_NS and not self.in_turns:
             self.beside.note_look(competing, self._busy_ns / elapsed_ns, now_ns)
-            if any(lacks_by_sharing(gate) for gate in competing) or (not self._room and had_more_by_turns(competing)):
+            if any(lacks_by_sharing(gate) for gate in believed) or (not self._room and had_more_by_turns(believed)):
                 self.beside.take_turns(now_ns)
-        if len(competing) > 1 and any(gate.demand.leaves_gaps for gate in competing):
+        if len(competing) > 1 and any(gate.demand.leaves_gaps for gate in believed):
             self._shared_ns = now_ns
         self.beside.look(now_ns)
         self._look_ns, self._busy_ns = now_ns, 0

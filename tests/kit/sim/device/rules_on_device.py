@@ -70,14 +70,22 @@ class ByGates:
     """Gates as the rule opens them, and turns where it says so."""
 
     def __init__(
-        self, tenants: Sequence[Tenant], rule: Rule | None = None, *, switch_ns: int = 0, sees_device: bool = True
+        self,
+        tenants: Sequence[Tenant],
+        rule: Rule | None = None,
+        *,
+        switch_ns: int = 0,
+        sees_device: bool = True,
+        sees_programs: bool = False,
     ) -> None:
+        """``sees_device``: the driver says how busy it was; ``sees_programs``: and by whom."""
         self.gates = Gates(Settings(), rule or Rule(), 0)
         self.gates.switch_ns = switch_ns
         self._tenants = tenants
-        self._sees_device = sees_device
+        self._sees_device, self._sees_programs = sees_device, sees_programs
         self._read = [(0, 0)] * len(tenants)
-        self._look_ns = self._seen_ns = self._seen_busy_ns = 0
+        self._look_ns = self._seen_ns = 0
+        self._seen_busy_ns = [0] * (len(tenants) + 1)
         self._turns: ByTurns | None = None
         self._turns_ns = NEVER_NS
         for tenant in tenants:
@@ -110,8 +118,15 @@ class ByGates:
             read.append((gpu_ns, idle_ns))
         self._read = read
         if self._sees_device and now_ns >= self._seen_ns + SEEN_EACH_NS:
-            self.gates.see(device.busy_ns[0] - self._seen_busy_ns, 0, now_ns)
-            self._seen_ns, self._seen_busy_ns = now_ns, device.busy_ns[0]
+            self._see(list(device.busy_ns), now_ns)
+
+    def _see(self, busy_ns: list[int], now_ns: int) -> None:
+        *used_ns, all_ns = [now - before for now, before in zip(busy_ns, self._seen_busy_ns, strict=True)]
+        self._seen_ns, self._seen_busy_ns = now_ns, busy_ns
+        gates = self.gates.gates
+        used = dict(zip(gates, used_ns, strict=True)) if self._sees_programs else None
+        for gate in self.gates.reports.check(gates, all_ns, used, now_ns):
+            self.gates.doubt(gate, now_ns)
 
     def _take_turns(self, event: int, index: int, now_ns: int, device: State) -> int:
         if self._turns is None:

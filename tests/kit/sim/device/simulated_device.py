@@ -93,6 +93,7 @@ class State:
     pages: list[Any]
     gates: list[Any]
     busy_ns: Any
+    """As the driver says: for how long each program has had the device and, last, any of them."""
     pages_memory: Any
     """The same structs as bytes: all of them are read, or written, in a tenth of the time that it takes by their
     fields."""
@@ -127,7 +128,7 @@ class Simulator:
         requests = ffi.new("int64_t[]", [tenant.request_percent for tenant in tenants])
         outcomes: Any = ffi.new("struct sim_outcome[]", count)
         pages, gates = ffi.new("struct sim_page[]", count), ffi.new("struct sim_gate[]", count)
-        state = State(list(pages), list(gates), ffi.new("int64_t[]", 1), ffi.buffer(pages), ffi.buffer(gates))
+        state = State(list(pages), list(gates), ffi.new("int64_t[]", count + 1), ffi.buffer(pages), ffi.buffer(gates))
         errors: list[BaseException] = []
 
         def happened(event: int, index: int, now_ns: int) -> int:

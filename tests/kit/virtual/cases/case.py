@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.units import NS_PER_MS
+from tests.kit.virtual.cases.lies import LIES
 from tests.kit.virtual.cases.paces import PACES
 
 KINDS = (
@@ -124,6 +125,8 @@ class Client(Parsed):
     memory_mib: Annotated[int, Field(ge=1, le=8192)] = 512
     delay_ms: Annotated[int, Field(ge=0, le=60_000)] = 0
     """So long after the start it begins."""
+    lie: Literal[tuple(LIES)] | None = None  # type: ignore[valid-type]
+    """What its pages say instead of what it used."""
     processes: Annotated[int, Field(ge=1, le=8)] = 1
     """How many run the program in this allocation."""
 
@@ -206,6 +209,8 @@ class Case(Parsed):
     """Whether the device's engines overlap."""
     seen: bool = True
     """Whether the driver says how busy the device is; where it does not, the manager takes exclusive turns."""
+    named: bool = True
+    """Whether it says of each process how much of that was its."""
     unseen: bool = False
     """Whether the device is of a model of which no context was seen, so that something is set aside for the first."""
     hooked: bool = True

@@ -44,6 +44,8 @@ class Pages:
     def used(self, now_ns: int, charges: bool) -> Use:
         return Use()
 
+    def accuse(self, told_ns: int, used_ns: int, now_ns: int) -> None: ...
+
     def unheard_ns(self) -> int:
         return 0
 

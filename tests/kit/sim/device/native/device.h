@@ -52,8 +52,8 @@ struct sim_config {
 };
 
 /* Runs it. `decide` is told what happened and when, and returns when it wants to be told SIM_LOOK next; before, it
- * changes the gates as it likes. By then the pages are written, and in `busy_ns` how long the device has been busy, as
- * its driver says. Request of each program in hundredths. Returns how often `decide` was called, or -1 where there are
+ * changes the gates as it likes. By then the pages are written, and in `busy_ns` for how long the device has run each
+ * program and, last, any of them, as its driver says. Request of each program in hundredths. Returns how often `decide` was called, or -1 where there are
  * too many programs. */
 int64_t sim_run(const struct sim_config *config, const struct sim_program *programs, const int64_t *request_percent, int count,
                 int64_t (*decide)(int event, int program, int64_t now_ns), struct sim_page *pages, struct sim_gate *gates,

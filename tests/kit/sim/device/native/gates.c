@@ -4,9 +4,10 @@
 
 static void fill_pages(void) {
     account();
-    *s.told_busy_ns = s.busy_ns;
+    s.told_busy_ns[s.count] = s.busy_ns;
     for (int i = 0; i < s.count; i++) {
         struct client *c = &s.clients[i];
+        s.told_busy_ns[i] = c->ran_ns;
         bool idle = !c->queued && c->host != AT_GATE;
         int64_t idle_ns = c->idle_ns + (idle ? s.now_ns - c->idle_from_ns : 0);
         s.pages[i] =

@@ -28,6 +28,7 @@ void account(void) {
     double learned_ns = (double)ran_ns * (double)c->is.kernel_ns / (double)s.run_ns;
     c->reported_ns += (int64_t)(learned_ns * (double)c->is.reported_permille / 1000);
     s.busy_ns += ran_ns;
+    c->ran_ns += ran_ns;
     c->counted_ns += most(0, s.now_ns - most(s.accounted_ns, s.config.settle_ns));
     s.accounted_ns = s.now_ns;
 }

@@ -32,7 +32,7 @@ struct client {
     int64_t ring[RING_MAX];
     int first, queued;
     int64_t backlog_ns;
-    int64_t counted_ns, reported_ns, drained_reported_ns;
+    int64_t ran_ns, counted_ns, reported_ns, drained_reported_ns;
     int64_t idle_ns, idle_from_ns;
     int64_t wait_from_ns, think_from_ns, usual_think_ns, begun_ns;
     int64_t bucket_ns, bucket_at_ns, longest_wait_ns;
