@@ -35,8 +35,8 @@ COUNTED: dict[str, set[str]] = {
     "noise on the gRPC sockets": set(),
     "descriptors that linger": set(),
 }
-"""What is counted of each attack: of memory that is refused nothing, since how often one asks who waits for each answer is up
-to the machine."""
+"""What is counted of each attack: of memory that is refused nothing, since how often one asks who waits for each answer
+is up to the machine."""
 
 
 def test_the_others_go_on_beside_attacks_which_are_counted(testbed: Testbed) -> None:
