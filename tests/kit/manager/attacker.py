@@ -72,7 +72,7 @@ class Attacker:
 
     def joined_up_to(self, most: int) -> list[WireClient]:
         """So many clients, or as many as the allocation may have."""
-        clients = []
+        clients: list[WireClient] = []
         with suppress(ConnectionRefusedError):
             while len(clients) < most:
                 clients.append(self.joined())

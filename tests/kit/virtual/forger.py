@@ -44,4 +44,4 @@ def forge(lies: Mapping[str, str], servers: Mapping[str, AllocationServer]) -> N
             if any(client.pages is pages for client in servers[name].clients.values()):
                 forgers.setdefault(pages, Forger(LIES[lie])).forge(into, monotonic_ns())
 
-    GatePages.used = used  # type: ignore[method-assign]
+    GatePages.used = used  # type: ignore[method-assign, assignment]
