@@ -4,6 +4,7 @@ without TLS, as beside it in its pod."""
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -201,10 +202,13 @@ class Connection(ClientConnection):
 
 
 def _written(method: str, answer: Answer, is_last: bool) -> bytes:
-    status = HTTPStatus(answer.status)
-    end = "Connection: close\r\n" if is_last else ""
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
-        f"Content-Length: {len(answer.body)}\r\n{end}\r\n"
-    ).encode()
+    head = _head(answer.status, answer.content_type, is_last) % len(answer.body)
     return head if method == "HEAD" else head + answer.body
+
+
+@cache
+def _head(status: int, content_type: str, is_last: bool) -> bytes:
+    """In which the length is still to be filled in. There are few."""
+    end = "Connection: close\r\n" if is_last else ""
+    line = f"HTTP/1.1 {status:d} {HTTPStatus(status).phrase}"
+    return f"{line}\r\nContent-Type: {content_type}\r\nContent-Length: %d\r\n{end}\r\n".encode()
