@@ -97,10 +97,10 @@ class Calls:
         path: str,
         body: object = None,
         content_type: str = JSON,
-        timeout_s: float = CALL_TIMEOUT_S,
+        timeout_s: float | None = CALL_TIMEOUT_S,
     ) -> dict[str, Any] | None:
-        """Asks once: an object; None where there is nothing at that path. Raises Refused, Conflicting or Unavailable
-        (edgeshare.kube.messages)."""
+        """Asks once: an object; None where there is nothing at that path. Without a ``timeout_s`` whoever asks
+        gives it up himself. Raises Refused, Conflicting or Unavailable (edgeshare.kube.messages)."""
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await self._ask(method, path, body, content_type)

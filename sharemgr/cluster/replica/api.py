@@ -34,8 +34,10 @@ class KubeApi:
             },
             "target": {"apiVersion": "v1", "kind": "Node", "name": pod.node},
         }
+        binding = f"{pod_path(pod.namespace, pod.name)}/binding"
         with self._timing():
-            answer = await self._calls.call("POST", f"{pod_path(pod.namespace, pod.name)}/binding", body)
+            # The binder gives it up, with all else that is asked for a bind.
+            answer = await self._calls.call("POST", binding, body, timeout_s=None)
         if answer is None:
             raise Conflicting(f"the API server has no pod {pod} any more")
 
