@@ -138,7 +138,7 @@ soak: build setup
 	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_SOAK) && exit $$failed
 
 soak-virtual: build setup
-	$(pytest) --soak $(BESIDE) tests/virtual/test_attacks.py tests/virtual/test_lies.py tests/virtual/test_explore.py tests/virtual/figures/test_figures.py tests/virtual/figures/test_mixes.py
+	$(pytest) --soak $(BESIDE) tests/virtual/test_attacks.py tests/virtual/sharing/test_lies.py tests/virtual/test_explore.py tests/virtual/figures/test_figures.py tests/virtual/figures/test_mixes.py
 
 soak-sim: build setup
 	$(pytest) --soak $(BESIDE) tests/model tests/sim

@@ -1,5 +1,5 @@
 """Several programs let in at once, with the real manager. What each has then is held on the virtual clock
-(tests/virtual/test_sharing.py)."""
+(tests/virtual/sharing/test_sharing.py)."""
 
 import os
 

@@ -144,10 +144,8 @@ class NvmlInventory:
         except (KeyError, RefusedError):
             return {}
         self._sampled_us[device_id] = max((sample.timeStamp for sample in samples), default=since_us)
-        told = {sample.pid: sample.smUtil for sample in samples if sample.timeStamp > since_us}
-        return {
-            pid: percent for pid, each in told.items() if (percent := in_range(call, each, device_id, MOST_PERCENT))
-        }
+        fresh = [(each.pid, each.smUtil) for each in samples if each.timeStamp > since_us]
+        return {pid: used for pid, percent in fresh if (used := in_range(call, percent, device_id, MOST_PERCENT))}
 
     def _samples(self, device_id: str, since_us: int) -> list[Any]:
         handle = self._handles[device_id]

@@ -56,8 +56,10 @@ class Mode:
             used = {g: used_ns.get(each.id, 0) if watched else g.trust.reported_ns for g, each in gates.items()}
         commands: list[Command] = []
         for gate in self.gates.reports.check(gates, busy_ns if watched else 0, used, now_ns):
+            if not gate.trust.lies:
+                # What no hook ever says is said of it already.
+                commands.append(Accuse(gates[gate].id, gate.trust.told_ns, gate.trust.used_ns))
             self.gates.doubt(gate, now_ns)
-            commands.append(Accuse(gates[gate].id, gate.trust.told_ns, gate.trust.used_ns))
         return commands
 
     def report(self, gate: Gate, lies: bool, now_ns: int) -> None:

@@ -42,7 +42,6 @@ class Reports:
                 trust.lose(now_ns)
             elif trust.lies:
                 liars.append(gate)
-            trust.lies = False
             gate.suspect = trust.lost(now_ns)
         fits = self._beside.check(reported_ns, pending_ns, busy_ns, now_ns)
         if not fits:
@@ -50,7 +49,9 @@ class Reports:
             liars += [gate for gate in believed if not gate.trust.fits(gate.demand.running_ns)]
         if fits and not liars:
             return []
-        if used_ns is None or not liars:
-            self._beside.lie(now_ns)
-            return []
-        return liars
+        if used_ns is not None and liars:
+            return liars
+        for gate in liars:
+            gate.trust.lies = False
+        self._beside.lie(now_ns)
+        return []

@@ -123,6 +123,7 @@ class Trust:
     def lose(self, now_ns: int) -> int:
         """It lies: it is believed no more for a while. Returns what it is known to have hidden."""
         hidden_ns = self._gap.lacks_ns
+        self.lies = False
         self._gap.clear()
         self._spell.begin(now_ns)
         return hidden_ns
