@@ -49,6 +49,8 @@ PARTS = (
 )
 """Where a file's name says what is in it without its folder. Of parts within parts the smaller one counts."""
 
+CHART = "deploy/chart/templates"
+
 TABLED = ("cuda_hook/src", "simgpu/driver")
 """Where a README.md says of each folder what is inside."""
 
@@ -59,6 +61,11 @@ def files(*tops: str) -> Iterator[Path]:
         for path in sorted((ROOT / top).rglob("*")):
             if path.suffix in KINDS and not path.name.endswith(GENERATED) and path.name != "__init__.py":
                 yield path.relative_to(ROOT)
+
+
+def templates() -> Iterator[Path]:
+    """What the chart is made of."""
+    yield from (path.relative_to(ROOT) for path in sorted((ROOT / CHART).rglob("*.*")))
 
 
 def part_of(path: Path) -> str:
@@ -76,12 +83,13 @@ def held(found: Mapping[str, int], known: Mapping[str, int], most: int) -> list[
 
 
 def test_floors_are_not_wide() -> None:
-    floors = Counter(str(path.parent) for path in files(*PRODUCT, "bench", "tests"))
+    floors = Counter(str(path.parent) for path in (*files(*PRODUCT, "bench", "tests"), *templates()))
     assert held(floors, {}, FLOOR_FILES) == []
 
 
 def test_files_are_not_long() -> None:
-    lines = {str(path): len((ROOT / path).read_text().splitlines()) for path in files(*PRODUCT, "bench", "tests")}
+    read = (*files(*PRODUCT, "bench", "tests"), *templates())
+    lines = {str(path): len((ROOT / path).read_text().splitlines()) for path in read}
     assert held(lines, LONG_FILES, FILE_LINES) == []
 
 
@@ -165,6 +173,8 @@ def test_no_file_name_is_there_twice_in_one_part() -> None:
     names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in files(*PRODUCT):
         names[part_of(path), path.name].append(str(path))
+    for path in templates():
+        names[CHART, path.name].append(str(path))
     assert [paths for paths in names.values() if len(paths) > 1] == []
 
 

@@ -19,7 +19,7 @@ REMOVAL = "edgeshare-removal"
 KUBE_SCHEDULER = "kube-scheduler"
 """Somebody else's program, which the assigner's pod has with `scheduler.enabled`."""
 
-ADMISSION = "deploy/chart/templates/assignment.yaml: assignments"
+ADMISSION = "deploy/chart/templates/policies/assignment.yaml: assignments"
 """Nobody asks the API server for this right by a call: a policy asks whether who writes an assignment has it."""
 
 FOLLOWING = ("edgeshare/kube/following.py: objects", "edgeshare/kube/following.py: changes")
