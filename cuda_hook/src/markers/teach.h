@@ -18,7 +18,8 @@ void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent,
 /* A batch that is not the oldest has ended: it ran beside other streams. */
 void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns) ES_LOCKED(es_state_lock);
 
-/* The same, and later ones of its stream have ended, too, by when that was seen: only of all of them it is known how long they took. */
+/* A batch that is not the oldest has ended, and later ones of its stream, too, by when that was seen: how long they took is known
+ * of all of them alone. */
 void es_teach_passed_together(const struct es_closed *batch) ES_LOCKED(es_state_lock);
 
 /* A batch that waited for the device to come to its context began start_ns before its end. When the device fell free may have

@@ -21,6 +21,8 @@
 
 enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, unless that is found to be wrong */
 
+enum { SINGLY_MOST = 2 }; /* batches that have not ended, before one more that ends with a long launch */
+
 enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
 /* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
@@ -106,6 +108,12 @@ ES_LOCKED(es_state_lock) static bool ends_batch(const struct submission *s) {
            !slot->marking;
 }
 
+/* Where little is queued the device may wait for the host between two launches: a long one then ends its batch. Where more is,
+ * it waits for nobody, and each marker would be one more that the driver keeps. */
+ES_LOCKED(es_state_lock) static bool ends_singly(const struct submission *s) {
+    return es_costs_marked_singly(s->cost_ns) && es_closed_count() < SINGLY_MOST;
+}
+
 /* It goes, as part of the thread's batch. Returns whether the start of that is to be recorded. */
 ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_ns) {
     struct es_slot *slot = s->slot;
@@ -133,8 +141,7 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     slot->left_ns -= (int64_t)s->cost_ns;
     if (s->unknown)
         es_backlog.unseen_ns = es_submitted_ns();
-    slot->batch.last =
-        s->alone || es_costs_marked_singly(s->cost_ns) || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
+    slot->batch.last = s->alone || ends_singly(s) || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
     /* Where a handle does not say which context is meant, every submission asks. */
     if (slot->left_ns >= 0 && !slot->batch.last &&
         !(es_contexts_many() && (uintptr_t)s->stream <= (uintptr_t)CU_STREAM_PER_THREAD)) {
@@ -169,13 +176,9 @@ static void record_start(const struct submission *s) {
         es_stop_end(slot);
 }
 
-/* Where a batch begins that is measured launch by launch, it is known whether the device is idle. */
-static void look_first(const struct submission *s) {
-    const struct es_cost *cost = es_costs_look(&es_backlog.costs, s->key);
-
-    if (s->shared && s->slot->batch.opened_ns == 0 &&
-        es_costs_marked_singly((uint64_t)es_costs_known_ns(&es_backlog.costs, cost, s->key, es_link_others())))
-        (void)es_collect();
+/* Where a batch begins with a launch that may be marked by itself, it has to be known whether the device is idle. */
+ES_LOCKED(es_state_lock) static bool looks_first(const struct submission *s) {
+    return s->shared && !s->open && es_costs_marked_singly(s->cost_ns) && es_closed_count() > 0;
 }
 
 bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word) {
@@ -184,10 +187,16 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     uint32_t progress;
     bool timed;
 
-    look_first(&s);
     es_lock_take(&es_state_lock);
-    progress = __atomic_load_n(&es_progress, __ATOMIC_RELAXED);
     weigh(&s, word);
+    if (looks_first(&s)) {
+        es_lock_give(&es_state_lock);
+        (void)es_collect();
+        es_lock_take(&es_state_lock);
+        s.now_ns = es_now_ns();
+        weigh(&s, word);
+    }
+    progress = __atomic_load_n(&es_progress, __ATOMIC_RELAXED);
     if (s.more || !s.open) {
         drawn_ns = draw_for(&s, word, &wait_ns);
     } else if (ends_batch(&s)) {
