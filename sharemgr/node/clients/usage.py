@@ -19,6 +19,7 @@ class Counters:
         "_gpu_ns",
         "_heard_ns",
         "_idle_ns",
+        "_lied",
         "_looked_gpu_ns",
         "_moved_at_ns",
         "_read_at_ns",
@@ -34,6 +35,7 @@ class Counters:
         self._told_ns = self._heard_ns = 0
         self._moved_at_ns = self._read_at_ns = now_ns
         self._looked_gpu_ns = 0
+        self._lied = False  # since the last look at the devices
         self.quiet_looks = 0
         """So many looks at the devices came one after the other in which its pages told of no use."""
 
@@ -59,7 +61,7 @@ class Counters:
             self._moved_at_ns = self._read_at_ns
         self._read_at_ns = now_ns
         if gpu_ns < max(self._gpu_ns, told.drained_gpu_ns):
-            use.lies = True
+            use.lies = self._lied = True
         use.gpu_ns += max(0, gpu_ns - self._gpu_ns)
         use.idle_ns = min(use.idle_ns, max(0, idle_ns - self._idle_ns))
         self._gpu_ns, self._idle_ns = max(self._gpu_ns, gpu_ns), max(self._idle_ns, idle_ns)
@@ -71,8 +73,8 @@ class Counters:
             use.running_ns += min(now_ns - self._moved_at_ns, told.pending_ns)
 
     def look(self, pages: GatePages) -> bool:
-        """The devices are looked at; False where the pages say what cannot be: less than they did, or more until the
-        last drain than in all."""
+        """The devices are looked at; False where the pages say, or said since the last look, what cannot be: less than
+        they did, or more until the last drain than in all."""
         told = self._used
         pages.used(told)
         gpu_ns: int = told.gpu_ns
@@ -80,7 +82,8 @@ class Counters:
         most_ns, self._looked_gpu_ns = self._looked_gpu_ns, gpu_ns
         quiet = not told.queued and gpu_ns == most_ns
         self.quiet_looks = self.quiet_looks + 1 if quiet else 0
-        return max(most_ns, self._gpu_ns, drained_gpu_ns) <= gpu_ns
+        lied, self._lied = self._lied, False
+        return not lied and max(most_ns, self._gpu_ns, drained_gpu_ns) <= gpu_ns
 
     def hear_all(self) -> None:
         """What its pages said when they were last read has been taken in."""
