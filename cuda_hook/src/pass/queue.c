@@ -21,7 +21,7 @@
 
 enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, unless that is found to be wrong */
 
-enum { SINGLY_MOST = 2 }; /* batches that have not ended, before one more that ends with a long launch */
+enum { SINGLY_MOST = 1 }; /* a batch that has not ended, before one more that ends with a long launch */
 
 enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
