@@ -16,6 +16,7 @@ WALL = {
     "deviceplugin/allocations/records.py": "which of two records of the same units is younger",
     "deviceplugin/kubelet/registration.py": "whether the kubelet's socket is still the same one",
     "sharemgr/node/recorder.py": "told: when a recording began",
+    "sharemgr/cluster/replica/lease.py": "told: when a Lease was renewed; the other clock says how long it holds",
     "sharemgr/cluster/replica/retrying.py": "told: a text that differs from the last one",
     "sharemgr/cluster/status/asking.py": "told: when a node answered last",
     "sharemgr/cluster/status/page.py": "told: when a picture was seen",

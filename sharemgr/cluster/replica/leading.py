@@ -3,23 +3,18 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from time import monotonic
-from typing import TypeVar
 from uuid import uuid4
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.calls import Calls
-from edgeshare.kube.client_library import Candidate, LeaseTimes
-from edgeshare.kube.following import Json
 from sharemgr.cluster.config import ObjectName
 from sharemgr.cluster.replica.following import follow
+from sharemgr.cluster.replica.lease import Lease, LeaseTimes, holder_of, leases_path
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 LEASE_S, RENEW_S, RETRY_S = 15, 10, 2
 """As in client-go (tools/leaderelection): five failed attempts to renew are borne, and a leader that could not renew
@@ -77,42 +72,25 @@ async def alone() -> AsyncIterator[Leading]:
 
 
 @asynccontextmanager
-async def by_lease(lease: ObjectName, kubeconfig: Path | None, times: LeaseTimes) -> AsyncIterator[Leading]:
-    """Takes the Lease whenever it is to be had, and gives it back when it is left. Raises Unavailable where there is no
-    right to ask the API server."""
+async def by_lease(lease: ObjectName, calls: Calls, times: LeaseTimes) -> AsyncIterator[Leading]:
+    """Takes the Lease whenever it is to be had, and gives it back when it is left."""
     leading = Leading()
-    loop = asyncio.get_running_loop()
-    keeping = _Keeping(leading, loop, times.renew_s)
+    keeping = _Keeping(leading, asyncio.get_running_loop(), times.renew_s)
     # A pod that is made anew has its name again: the old one's Lease must not be taken for the new one's.
     identity = f"{os.uname().nodename}_{uuid4()}"
-
-    def in_loop(whom: Callable[[T], None]) -> Callable[[T], None]:
-        def tell(what: T) -> None:
-            # A loop that was closed meanwhile has nobody left to be told.
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(whom, what)
-
-        return tell
-
-    candidate = Candidate(
-        kubeconfig,
-        lease.namespace,
-        lease.name,
-        identity,
-        times,
-        renewed=in_loop(keeping.renewed),
-        held_by=in_loop(keeping.held_by),
-    )
+    wanted = Lease(calls, lease.namespace, lease.name, identity, times, keeping.renewed, keeping.held_by)
     logger.info("%s wants Lease %s/%s", identity, lease.namespace, lease.name)
-    candidate.start()
-    try:
-        yield leading
-    finally:
-        keeping.close()
+    async with asyncio.TaskGroup() as tasks:
+        taking = tasks.create_task(wanted.take())
         try:
-            await asyncio.to_thread(candidate.give_back)
-        except Unavailable as error:
-            logger.warning("%s; another replica leads in %d s", error, times.lease_s)
+            yield leading
+        finally:
+            keeping.close()
+            try:
+                await wanted.give_back()
+            except Unavailable as error:
+                logger.warning("%s; another replica leads in %d s", error, times.lease_s)
+            taking.cancel()
 
 
 @asynccontextmanager
@@ -127,19 +105,16 @@ async def by_scheduler(lease: ObjectName, calls: Calls, times: LeaseTimes) -> As
     def changed(kind: str, holder: str) -> None:
         beside.renewed_by(holder if kind != "DELETED" else "")
 
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{lease.namespace}/leases"
     logger.info("leads while its pod's scheduler holds Lease %s/%s", lease.namespace, lease.name)
     async with asyncio.TaskGroup() as tasks:
-        following = tasks.create_task(follow(calls, path, f"metadata.name={lease.name}", _holder, listed, changed))
+        following = tasks.create_task(
+            follow(calls, leases_path(lease.namespace), f"metadata.name={lease.name}", holder_of, listed, changed)
+        )
         try:
             yield leading
         finally:
             following.cancel()
             beside.close()
-
-
-def _holder(lease: Json) -> str:
-    return str(lease["spec"].get("holderIdentity") or "")
 
 
 class _Beside:

@@ -17,7 +17,6 @@ from edgeshare.http import web
 from edgeshare.http.pages import pages
 from edgeshare.http.prometheus import exposition
 from edgeshare.kube.calls import Calls
-from edgeshare.kube.client_library import LeaseTimes
 from edgeshare.kube.following import Json
 from edgeshare.waiting import ended, first_of, told_to_end
 from sharemgr.cluster.config import Config
@@ -25,6 +24,7 @@ from sharemgr.cluster.extender.metrics import certificate_ends
 from sharemgr.cluster.replica.announcing import Announcement, announce, announcement
 from sharemgr.cluster.replica.following import follow
 from sharemgr.cluster.replica.leading import TIMES, Leading, Term, alone, by_lease, by_scheduler
+from sharemgr.cluster.replica.lease import LeaseTimes
 from sharemgr.cluster.server.certificates import Certificates, ends_s
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.server.serving import Server, Verb
@@ -123,7 +123,7 @@ class Replica:
             return by_scheduler(self._config.scheduler_lease, calls, self._times)
         if self._config.lease is None:
             return alone()
-        return by_lease(self._config.lease, self._config.kubeconfig, self._times)
+        return by_lease(self._config.lease, calls, self._times)
 
     async def _lead(self, calls: Calls, stop: asyncio.Event) -> None:
         while not stop.is_set():

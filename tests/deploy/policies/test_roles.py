@@ -24,7 +24,7 @@ ADMISSION = "deploy/chart/templates/policies/assignment.yaml: assignments"
 
 FOLLOWING = ("edgeshare/kube/following.py: objects", "edgeshare/kube/following.py: changes")
 FOLLOWING_ALL = ("sharemgr/cluster/replica/following.py: objects", "sharemgr/cluster/replica/following.py: changes")
-LEASES = "edgeshare/kube/client_library.py: {}_namespaced_lease"
+LEASES = "sharemgr/cluster/replica/lease.py: {}"
 
 OF_PLUGIN: dict[Right, tuple[str, ...]] = {
     ("pods", "get"): ("deviceplugin/admission/identity.py: pod", "deviceplugin/allocations/lifetimes.py: pod"),
@@ -74,9 +74,9 @@ OF_ASSIGNER: dict[Right, tuple[str, ...]] = {
     ("nodes/status", "patch"): ("sharemgr/cluster/replica/api.py: annotate_node",),
 }
 OF_LEADER: dict[Right, tuple[str, ...]] = {
-    ("leases.coordination.k8s.io", "create"): (LEASES.format("create"),),
-    ("leases.coordination.k8s.io", "get"): (LEASES.format("read"),),
-    ("leases.coordination.k8s.io", "update"): (LEASES.format("replace"),),
+    ("leases.coordination.k8s.io", "create"): (LEASES.format("_write"),),
+    ("leases.coordination.k8s.io", "get"): (LEASES.format("_attempt"),),
+    ("leases.coordination.k8s.io", "update"): (LEASES.format("_write"),),
     ("endpointslices.discovery.k8s.io", "create"): ("sharemgr/cluster/replica/announcing.py: announce",),
     ("endpointslices.discovery.k8s.io", "patch"): ("sharemgr/cluster/replica/announcing.py: announce",),
 }

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from edgeshare.config_file import read_config
-from edgeshare.kube.client_library import LeaseTimes
 from sharemgr.cluster.config import Config
+from sharemgr.cluster.replica.lease import LeaseTimes
 from sharemgr.cluster.replica.replica import Replica
 from sharemgr.cluster.service import Service
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from edgeshare.kube.client_library import LeaseTimes
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.replica import leading
 from sharemgr.cluster.replica.leading import TIMES, Leading
+from sharemgr.cluster.replica.lease import LeaseTimes
 
 OURS, AGAIN, OTHERS = f"{os.uname().nodename}_1", f"{os.uname().nodename}_2", "another_1"
 HAND_OVER_S = TIMES.lease_s - TIMES.renew_s
