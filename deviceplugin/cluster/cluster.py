@@ -10,7 +10,8 @@ from deviceplugin.devices.device_list import Devices
 from deviceplugin.health.watch import HealthWatch
 from deviceplugin.pods.pod_spec import slim
 from deviceplugin.pods.pod_watch import BoundPods
-from edgeshare.kube.following import Following
+from edgeshare.kube.asking import InThreads
+from edgeshare.kube.following import PutOff, follow
 from edgeshare.kube.kube import Kube
 
 
@@ -39,18 +40,15 @@ class Cluster:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Follows the pods, and writes what others read, until ``stop``."""
-        pods = self._pods
-        of_pods = Following(
-            self._kube, "/api/v1/pods", f"spec.nodeName={self._node_name}", slim, pods.listed, pods.told
-        )
-        pods.hurry_by(of_pods.hurry)
-        following = [of_pods, self._publishing.following()]
-        for each in following:
-            each.start()
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._annotating.run(stop))
-                tasks.create_task(self._publishing.run(stop))
-        finally:
-            for each in following:
-                each.stop()
+        pods, put_off, selector = self._pods, PutOff(), f"spec.nodeName={self._node_name}"
+        pods.hurry_by(put_off.hurry)
+        of_pods = follow(InThreads(self._kube), "/api/v1/pods", selector, slim, pods.listed, pods.told, put_off=put_off)
+        async with asyncio.TaskGroup() as tasks:
+            following = [tasks.create_task(of_pods), tasks.create_task(self._publishing.follow())]
+            try:
+                async with asyncio.TaskGroup() as writing:
+                    writing.create_task(self._annotating.run(stop))
+                    writing.create_task(self._publishing.run(stop))
+            finally:
+                for each in following:
+                    each.cancel()

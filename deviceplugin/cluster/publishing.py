@@ -13,8 +13,8 @@ from deviceplugin.health.watch import HealthWatch
 from deviceplugin.retry_loop import keep
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import ACCELERATOR_NODES
-from edgeshare.kube.asking import ask
-from edgeshare.kube.following import Following, Json
+from edgeshare.kube.asking import InThreads, ask
+from edgeshare.kube.following import PutOff, follow
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import no_node
 
@@ -35,11 +35,10 @@ class Publishing:
         self._changed = asyncio.Event()
         self._node_uid = ""
 
-    def following(self) -> Following[Json]:
-        """The watch of the object."""
-
-        selector = f"metadata.name={self._node_name}"
-        return Following(self._kube, ACCELERATOR_NODES, selector, lambda it: it, self._listed, self._told)
+    async def follow(self) -> None:
+        """Watches the object, until cancelled."""
+        lister, selector = InThreads(self._kube), f"metadata.name={self._node_name}"
+        await follow(lister, ACCELERATOR_NODES, selector, lambda it: it, self._listed, self._told, put_off=PutOff())
 
     def look_again(self) -> None:
         """What it tells of the devices may be out of date."""

@@ -1,4 +1,4 @@
-"""Follows objects of the API server: a list, and then each change as it happens, read in a thread of its own.
+"""Follows objects of the API server: a list, and then each change as it happens.
 
 The client's own informer keeps typed objects, of which a pod takes ten times as much as the fields that are needed of
 it, and asks again at once where it is refused.
@@ -7,14 +7,14 @@ it, and asks again at once where it is refused.
 import asyncio
 import logging
 import random
-import threading
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, Protocol, TypeVar
 
-from edgeshare.contract.errors import Unavailable
-from edgeshare.kube.kube import Kube
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.kube.messages import Expired
 from edgeshare.trouble import Trouble
+from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,38 @@ STUMBLES = (Unavailable, AttributeError, KeyError, TypeError, ValueError)
 """All but the first: what was told is not as such objects are, and `keep` stumbled over it."""
 
 
+class Lister(Protocol):
+    """Who asks the API server: ``Calls``, which has a connection for each watch in the event loop, or ``InThreads``."""
+
+    async def objects(self, path: str, selector: str, keep: Callable[[Json], T | None]) -> tuple[list[T], str]:
+        """See Kube.objects."""
+
+    def changes(self, path: str, selector: str, version: str, shape: Any) -> AsyncGenerator[Json]:
+        """See Kube.changes, and Calls.changes of the ``shape``."""
+
+
+class PutOff:
+    """Whether a list that was asked for before is asked for anew, at a moment by chance unless somebody needs it."""
+
+    def __init__(self, uniform: Callable[[float, float], float] = random.uniform) -> None:
+        """``uniform`` is chance."""
+        self.is_behind = False
+        """There is one to come."""
+        self._uniform = uniform
+        self._at_once = asyncio.Event()
+
+    def hurry(self) -> bool:
+        """To be called by who needs it now. Returns whether there is one to come."""
+        self._at_once.set()
+        return self.is_behind
+
+    async def wait(self, least_s: float) -> None:
+        """Until it is to be asked for."""
+        self._at_once.clear()
+        self.is_behind = True
+        await pause(max(least_s, self._uniform(0, PUT_OFF_S)), self._at_once)
+
+
 def pause_s(failures: int) -> float:
     """How long to wait before asking again, after so many failures one after the other. Also after a watch that only
     ended: an API server that ends each at once is not to be kept busy."""
@@ -40,120 +72,62 @@ def pause_s(failures: int) -> float:
     return longest * random.uniform(0.5, 1)
 
 
-class Progress:
-    """How far what lies at a path was followed."""
-
-    def __init__(self, path: str, logger: logging.Logger) -> None:
-        self.version = ""
-        """What comes after it is to be watched; empty: to be listed."""
-        self._trouble = Trouble(logger, f"{path} is not followed", f"{path} is followed again")
-
-    @property
-    def failures(self) -> int:
-        """How many there were, one after the other."""
-        return self._trouble.count
-
-    def take(self, change: Json, keep: Callable[[Json], T | None]) -> T | None:
-        """What is kept of a change. Raises what ``keep`` does, and one of STUMBLES for what is no change."""
-        self.version = str(change["object"]["metadata"]["resourceVersion"])
-        return keep(change["object"]) if change["type"] != "BOOKMARK" else None
-
-    def goes_on(self) -> None:
-        """A change was taken in."""
-        self._trouble.over()
-
-    def fail(self, error: Exception) -> None:
-        """Following broke off: the log has it once."""
-        if isinstance(error, Expired):
-            self.version = ""
-        self._trouble.fails(error)
+async def pause(seconds: float, *over: asyncio.Event) -> None:
+    """Returns after so long, or when one of the events is set."""
+    if over:
+        await first_of(*over, timeout_s=seconds)
+    else:
+        await asyncio.sleep(seconds)
 
 
-class Following(Generic[T]):
-    """Follows what lies at one path, as a field selector picks it, keeping of each object what ``keep`` returns: that
-    is called in the thread, and None is not kept.
+def read(parse: Callable[[object], T], thing: Json) -> T | None:
+    """What is kept of an object; None, and a line in the log, where it is no such thing."""
+    try:
+        return parse(thing)
+    except InvalidRequest as error:
+        # No API server has such a thing; were the rest not read on, nobody would get a GPU.
+        logger.error("left out: %s", error)
+        return None
 
-    The others are called in the event loop: ``listed`` with all that is there, each time that it had to be listed;
-    ``changed`` with ADDED, MODIFIED or DELETED, and the object."""
 
-    def __init__(
-        self,
-        kube: Kube,
-        path: str,
-        selector: str,
-        keep: Callable[[Json], T | None],
-        listed: Callable[[list[T]], None],
-        changed: Callable[[str, T], None],
-        *,
-        uniform: Callable[[float, float], float] = random.uniform,
-        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
-    ) -> None:
-        """``uniform`` is chance, and ``wait`` time: it returns when the event is set, or after so many seconds."""
-        self._kube = kube
-        self._path = path
-        self._selector = selector
-        self._keep = keep
-        self._listed = listed
-        self._changed = changed
-        self._uniform = uniform
-        self._wait = wait
-        self._over = threading.Event()
-        self._behind = False
-        """Whether it has to be listed anew, which was put off."""
-        self._at_once = threading.Event()
-        """It is to be put off no longer."""
-
-    def start(self) -> None:
-        """Begins. The thread ends with the process at the latest: it may be waiting for the API server."""
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=self._run, args=(loop,), name=f"follows {self._path}", daemon=True).start()
-
-    def stop(self) -> None:
-        """No more is told."""
-        self._over.set()
-        self._at_once.set()
-
-    def hurry(self) -> bool:
-        """To be called in the event loop by who needs it now: a list that was put off is asked for at once. Returns
-        whether there is one that ``listed`` was not called with yet."""
-        self._at_once.set()
-        return self._behind
-
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
-        progress = Progress(self._path, logger)
-        is_known = False
-        while not self._over.is_set():
-            try:
-                if not progress.version:
-                    items, progress.version = self._kube.objects(self._path, self._selector, self._keep)
-                    self._tell(loop, self._catch_up, items)
-                    is_known = True
-                for change in self._kube.changes(self._path, self._selector, progress.version):
-                    kept = progress.take(change, self._keep)
+async def follow(
+    lister: Lister,
+    path: str,
+    selector: str,
+    keep: Callable[[Json], T | None],
+    listed: Callable[[list[T]], None],
+    changed: Callable[[str, T], None],
+    shape: Any = Any,
+    put_off: PutOff | None = None,
+) -> None:
+    """Follows what lies at one path, as a field selector picks it, until it is cancelled, keeping of each object what
+    ``keep`` returns; None is not kept. ``shape`` is of what that looks at; it gets more all the same of what was
+    listed. ``listed`` is called with all that is there, each time that it had to be listed; ``changed`` with ADDED,
+    MODIFIED or DELETED, and the object. With ``put_off`` a list anew is."""
+    trouble = Trouble(logger, f"{path} is not followed", f"{path} is followed again")
+    # What comes after it is to be watched; empty: to be listed.
+    version, is_known = "", False
+    while True:
+        try:
+            if not version:
+                items, version = await lister.objects(path, selector, keep)
+                is_known = True
+                if put_off is not None:
+                    put_off.is_behind = False
+                listed(items)
+            async with aclosing(lister.changes(path, selector, version, shape)) as changes:
+                async for change in changes:
+                    version = str(change["object"]["metadata"]["resourceVersion"])
+                    kept = keep(change["object"]) if change["type"] != "BOOKMARK" else None
                     if kept is not None:
-                        self._tell(loop, self._changed, change["type"], kept)
-                    progress.goes_on()
-                    if self._over.is_set():
-                        return
-            except STUMBLES as error:
-                progress.fail(error)
-            if is_known and not progress.version:
-                self._put_off(progress.failures)
-                is_known = False
-            else:
-                self._wait(self._over, pause_s(progress.failures))
-
-    def _put_off(self, failures: int) -> None:
-        self._at_once.clear()
-        self._behind = True
-        if not self._over.is_set():
-            self._wait(self._at_once, max(pause_s(failures), self._uniform(0, PUT_OFF_S)))
-
-    def _catch_up(self, items: list[T]) -> None:
-        self._behind = False
-        self._listed(items)
-
-    def _tell(self, loop: asyncio.AbstractEventLoop, whom: Callable[..., None], *what: object) -> None:
-        # A loop that was closed meanwhile has nobody left to be told.
-        if not self._over.is_set() and not loop.is_closed():
-            loop.call_soon_threadsafe(whom, *what)
+                        changed(change["type"], kept)
+                    trouble.over()
+        except STUMBLES as error:
+            if isinstance(error, Expired):
+                version = ""
+            trouble.fails(error)
+        if put_off is not None and is_known and not version:
+            is_known = False
+            await put_off.wait(pause_s(trouble.count))
+        else:
+            await pause(pause_s(trouble.count))

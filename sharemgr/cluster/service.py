@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 
 from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.kube.calls import Calls
-from edgeshare.kube.following import Json
+from edgeshare.kube.following import Json, read
 from edgeshare.log_limit import LogLimit
 from sharemgr.cluster.config import Choice, Config
 from sharemgr.cluster.extender.assigner import Assigner
@@ -21,7 +21,6 @@ from sharemgr.cluster.extender.metrics import Metrics
 from sharemgr.cluster.extender.verbs import Verbs
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.replica.api import KubeApi
-from sharemgr.cluster.replica.following import read
 from sharemgr.cluster.replica.replica import Session, Source
 from sharemgr.cluster.replica.retrying import Retrying
 from sharemgr.cluster.server.endings import Ending

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.calls import Calls
+from edgeshare.kube.following import follow
 from sharemgr.cluster.config import ObjectName
-from sharemgr.cluster.replica.following import follow
 from sharemgr.cluster.replica.lease import Lease, LeaseTimes, holder_of, leases_path
 
 logger = logging.getLogger(__name__)

@@ -17,12 +17,11 @@ from edgeshare.http import web
 from edgeshare.http.pages import pages
 from edgeshare.http.prometheus import exposition
 from edgeshare.kube.calls import Calls
-from edgeshare.kube.following import Json
+from edgeshare.kube.following import Json, follow
 from edgeshare.waiting import ended, first_of, told_to_end
 from sharemgr.cluster.config import Config
 from sharemgr.cluster.extender.metrics import certificate_ends
 from sharemgr.cluster.replica.announcing import Announcement, announce, announcement
-from sharemgr.cluster.replica.following import follow
 from sharemgr.cluster.replica.leading import TIMES, Leading, Term, alone, by_lease, by_scheduler
 from sharemgr.cluster.replica.lease import LeaseTimes
 from sharemgr.cluster.server.certificates import Certificates, ends_s

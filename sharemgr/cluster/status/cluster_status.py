@@ -15,6 +15,7 @@ from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.contract.object_names import NAME_MAX
 from edgeshare.contract.units import NS_PER_S
 from edgeshare.kube.calls import Calls
+from edgeshare.kube.following import follow, read
 from edgeshare.rpc import Context, errors_told
 from edgeshare.tls_files import TlsFiles
 from edgeshare.v1.cluster_pb2 import (
@@ -27,7 +28,6 @@ from edgeshare.v1.cluster_pb2 import (
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusServicer, add_ClusterStatusServicer_to_server
 from sharemgr.cluster.config import Status
 from sharemgr.cluster.replica.announcing import slices_path
-from sharemgr.cluster.replica.following import follow, read
 from sharemgr.cluster.status import page
 from sharemgr.cluster.status.asking import Asking
 from sharemgr.cluster.status.directory import Directory, parse_endpoints, parse_placed

@@ -15,10 +15,10 @@ from edgeshare.contract.errors import EdgeshareError, Forbidden, InvalidRequest,
 from edgeshare.http.answering import Page, Pages, Request, Stream, error_page, text_page
 from edgeshare.http.web import CONNECTIONS_MAX, Terms
 from edgeshare.kube.calls import Calls
+from edgeshare.kube.following import follow, read
 from edgeshare.shown.page_files import FILES, HEADERS, LOGIN, LOGIN_FILES, file_page, file_pages
 from edgeshare.shown.waiting_pods import PODS, WAITING, parse_waiting
 from sharemgr.cluster.config import NAMESPACE, Status, Tls
-from sharemgr.cluster.replica.following import follow, read
 from sharemgr.cluster.server.web_serving import web_serving
 from sharemgr.cluster.status.looking import Looking, WaitingPods
 from sharemgr.cluster.status.query import Query

@@ -23,17 +23,16 @@ ADMISSION = "deploy/chart/templates/policies/assignment.yaml: assignments"
 """Nobody asks the API server for this right by a call: a policy asks whether who writes an assignment has it."""
 
 FOLLOWING = ("edgeshare/kube/following.py: objects", "edgeshare/kube/following.py: changes")
-FOLLOWING_ALL = ("sharemgr/cluster/replica/following.py: objects", "sharemgr/cluster/replica/following.py: changes")
 LEASES = "sharemgr/cluster/replica/lease.py: {}"
 
 OF_PLUGIN: dict[Right, tuple[str, ...]] = {
     ("pods", "get"): ("deviceplugin/admission/identity.py: pod", "deviceplugin/allocations/lifetimes.py: pod"),
-    ("pods", "list"): ("sharemgr/node/events.py: pods_on", "deviceplugin/cluster/cluster.py: Following", FOLLOWING[0]),
-    ("pods", "watch"): ("deviceplugin/cluster/cluster.py: Following", FOLLOWING[1]),
+    ("pods", "list"): ("sharemgr/node/events.py: pods_on", "deviceplugin/cluster/cluster.py: follow", FOLLOWING[0]),
+    ("pods", "watch"): ("deviceplugin/cluster/cluster.py: follow", FOLLOWING[1]),
     ("pods", "patch"): ("deviceplugin/cluster/assignments.py: annotate_pod",),
     ("assignments.share.edge", "set"): (ADMISSION,),
-    (ACCELERATOR_NODES_CRD, "list"): ("deviceplugin/cluster/publishing.py: Following", FOLLOWING[0]),
-    (ACCELERATOR_NODES_CRD, "watch"): ("deviceplugin/cluster/publishing.py: Following", FOLLOWING[1]),
+    (ACCELERATOR_NODES_CRD, "list"): ("deviceplugin/cluster/publishing.py: follow", FOLLOWING[0]),
+    (ACCELERATOR_NODES_CRD, "watch"): ("deviceplugin/cluster/publishing.py: follow", FOLLOWING[1]),
     # By server-side apply, which makes what is not there.
     (ACCELERATOR_NODES_CRD, "create"): ("deviceplugin/cluster/publishing.py: apply",),
     (ACCELERATOR_NODES_CRD, "patch"): ("deviceplugin/cluster/publishing.py: apply",),
@@ -67,7 +66,7 @@ OF_ASSIGNER: dict[Right, tuple[str, ...]] = {
     **{
         (resource, verb): ("sharemgr/cluster/service.py: Source", following)
         for resource in ("pods", ACCELERATOR_NODES_CRD, "nodes")
-        for verb, following in zip(("list", "watch"), FOLLOWING_ALL, strict=True)
+        for verb, following in zip(("list", "watch"), FOLLOWING, strict=True)
     },
     ("pods/binding", "create"): ("sharemgr/cluster/replica/api.py: bind",),
     ("assignments.share.edge", "set"): (ADMISSION,),
@@ -82,15 +81,15 @@ OF_LEADER: dict[Right, tuple[str, ...]] = {
 }
 OF_SCHEDULERS_LEASE: dict[Right, tuple[str, ...]] = {
     **{("leases.coordination.k8s.io", verb): (KUBE_SCHEDULER,) for verb in ("create", "get", "update")},
-    ("leases.coordination.k8s.io", "list"): ("sharemgr/cluster/replica/leading.py: follow", FOLLOWING_ALL[0]),
-    ("leases.coordination.k8s.io", "watch"): ("sharemgr/cluster/replica/leading.py: follow", FOLLOWING_ALL[1]),
+    ("leases.coordination.k8s.io", "list"): ("sharemgr/cluster/replica/leading.py: follow", FOLLOWING[0]),
+    ("leases.coordination.k8s.io", "watch"): ("sharemgr/cluster/replica/leading.py: follow", FOLLOWING[1]),
 }
 OF_STATUS: dict[Right, tuple[str, ...]] = {
     ("tokenreviews.authentication.k8s.io", "create"): ("sharemgr/cluster/status/rights.py: TOKEN_REVIEWS",),
     ("subjectaccessreviews.authorization.k8s.io", "create"): ("sharemgr/cluster/status/rights.py: ACCESS_REVIEWS",),
     **{
         ("endpointslices.discovery.k8s.io", verb): ("sharemgr/cluster/status/cluster_status.py: follow", following)
-        for verb, following in zip(("list", "watch"), FOLLOWING_ALL, strict=True)
+        for verb, following in zip(("list", "watch"), FOLLOWING, strict=True)
     },
 }
 NODES = {PLUGIN: OF_PLUGIN, LABELLER: OF_LABELLER, REMOVAL: OF_REMOVAL}

@@ -8,7 +8,8 @@ from typing import Any
 
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT
 from edgeshare.contract.quantity import whole_number
-from edgeshare.kube.following import Following
+from edgeshare.kube.asking import InThreads
+from edgeshare.kube.following import follow
 from edgeshare.kube.kube import Kube
 
 Json = dict[str, Any]
@@ -39,17 +40,17 @@ class BoundPods:
         self._came: list[Callable[[Bound], None]] = []
         self._went: list[Callable[[Bound], None]] = []
         self._changed = asyncio.Event()
-        self._following = Following(
-            kube, "/api/v1/pods", "spec.nodeName!=,metadata.namespace=default", _keep, self._listed, self._told
-        )
+        self._lister = InThreads(kube)
 
     def start(self) -> None:
         """Begin to follow, in this event loop."""
-        self._following.start()
+        selector = "spec.nodeName!=,metadata.namespace=default"
+        following = follow(self._lister, "/api/v1/pods", selector, _keep, self._listed, self._told)
+        self._following = asyncio.create_task(following)
 
     def stop(self) -> None:
         """No more is told."""
-        self._following.stop()
+        self._following.cancel()
 
     def tell(self, came: Callable[[Bound], None], went: Callable[[Bound], None]) -> None:
         """Whom to call."""

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from edgeshare.kube import following
 from edgeshare.kube.calls import Calls
+from edgeshare.kube.following import follow
 from edgeshare.kube.messages import PAGE
-from sharemgr.cluster.replica import following
-from sharemgr.cluster.replica.following import follow
 from tests.kit.apiserver.answering_server import (
     BOUND,
     END,
