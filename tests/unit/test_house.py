@@ -54,6 +54,9 @@ CHART = "deploy/chart/templates"
 TABLED = ("cuda_hook/src", "simgpu/driver")
 """Where a README.md says of each folder what is inside."""
 
+DRIVERS_PAIRS = 9
+"""Folders of simgpu/driver that include each other: the README says why. It may fall."""
+
 
 def files(*tops: str) -> Iterator[Path]:
     """What people wrote there, as paths from the root."""
@@ -188,6 +191,24 @@ def test_a_table_has_every_folder_and_where_to_begin(part: str) -> None:
     assert [
         f"{folder}/{first}" for folder, first in begins.items() if not (ROOT / part / folder / first).exists()
     ] == []
+
+
+def test_a_chapter_of_the_simulated_driver_includes_what_its_table_says() -> None:
+    driver = ROOT / "simgpu/driver"
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \| `[\w.]+` \|$", (driver / "README.md").read_text(), re.MULTILINE)
+    told = {folder: set(re.findall(r"`(\w+)`", uses)) for folder, uses in rows}
+    included = {
+        folder: {
+            other
+            for path in (driver / folder).glob("*.[ch]")
+            for other in re.findall(r'#include "driver/(\w+)/', path.read_text())
+        }
+        - {folder}
+        for folder in told
+    }
+    assert included == told
+    pairs = [(one, two) for one in told for two in told if one < two and two in told[one] and one in told[two]]
+    assert len(pairs) == DRIVERS_PAIRS
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 #ifndef SIMGPU_ARRAY_H
 #define SIMGPU_ARRAY_H
 
-#include "driver/base/owned.h"
+#include "driver/array/owned.h"
 #include "driver/memory/memory.h"
 
 struct CUarray_st {

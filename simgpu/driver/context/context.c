@@ -2,13 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/array/array.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
 #include "driver/context/context.h"
-#include "driver/event/event.h"
 #include "driver/graph/graph.h"
-#include "driver/module/module.h"
 #include "driver/stream/queue.h"
 #include "driver/stream/stream.h"
 
@@ -84,17 +81,7 @@ CUresult context_end(struct CUctx_st *context) {
     CUresult result = queue_drain(context, false);
     /* Other threads' handles to it are stale from here on. */
     context->mark = 0;
-    capture_forget(context, NULL);
-    host_end(context);
-    streams_end(context);
-    events_end(context);
-    modules_end(context);
-    arrays_end(context);
-    mipmaps_end(context);
-    allocations_end(context);
-    pools_settle();
-    if (context->primary)
-        pools_end(context->device);
+    context_ended(context);
     if (context->shared->id == context->id)
         machine_context_destroy(&driver.machine, context->gpu, context->index);
     pthread_mutex_destroy(&context->lock);

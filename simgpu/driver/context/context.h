@@ -51,6 +51,8 @@ struct CUctx_st *context_if_any(void);
 
 CUresult context_make(struct CUctx_st **made, CUdevice device, unsigned int flags, unsigned int api_version);
 CUresult context_end(struct CUctx_st *context);
+/* Ends all that was made in `context`, whose work is done (ended.c). */
+void context_ended(struct CUctx_st *context);
 /* Makes `context` current, over what was. */
 CUresult context_push(struct CUctx_st *context);
 void context_forget(struct CUctx_st *context);

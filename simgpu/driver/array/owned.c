@@ -1,4 +1,4 @@
-#include "driver/base/owned.h"
+#include "driver/array/owned.h"
 #include "driver/graph/graph.h"
 #include "driver/stream/queue.h"
 
