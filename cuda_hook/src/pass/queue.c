@@ -21,7 +21,8 @@
 
 enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, unless that is found to be wrong */
 
-enum { SINGLY_MOST = 1 }; /* a batch that has not ended, before one more that ends with a long launch */
+/* So few batches have not ended, before one more that ends with a long launch: of one who has no rival, and of others. */
+enum { SINGLY_MOST_ALONE = 1, SINGLY_MOST = 2 };
 
 enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
@@ -46,7 +47,8 @@ struct submission {
     uint64_t key;
     CUstream stream;
     int index;
-    bool shared; /* a manager shares the device out */
+    bool shared;    /* a manager shares the device out, … */
+    bool contended; /* … and others wait for it */
     uint64_t now_ns;
     struct es_cost *cost;
     uint64_t cost_ns;
@@ -73,6 +75,7 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
     tells = s->cost->provisional || !es_link_mixed(es_link_siblings());
     s->cost_ns = es_expected_ns(s->cost);
     s->room = es_room_now(word, s->cost_ns, s->now_ns);
+    s->contended = (word & ES_GATE_CONTENDED) != 0;
     s->open = s->slot->batch.opened_ns != 0;
     /* A thread's own default stream is one with all other threads' here. */
     s->stops = s->shared && tells && s->stream != CU_STREAM_PER_THREAD && es_key_is_launch(s->key) &&
@@ -111,7 +114,7 @@ ES_LOCKED(es_state_lock) static bool ends_batch(const struct submission *s) {
 /* Where little is queued the device may wait for the host between two launches: a long one then ends its batch. Where more is,
  * it waits for nobody, and each marker would be one more that the driver keeps. */
 ES_LOCKED(es_state_lock) static bool ends_singly(const struct submission *s) {
-    return es_costs_marked_singly(s->cost_ns) && es_closed_count() < SINGLY_MOST;
+    return es_costs_marked_singly(s->cost_ns) && es_closed_count() < (s->contended ? SINGLY_MOST : SINGLY_MOST_ALONE);
 }
 
 /* It goes, as part of the thread's batch. Returns whether the start of that is to be recorded. */
