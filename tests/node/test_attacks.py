@@ -29,7 +29,7 @@ COUNTED: dict[str, set[str]] = {
     "long drains": set(),
     "lies about usage": {"false-usage"},
     "lies about memory": {"false-memory"},
-    "memory that is refused, without a pause": set(),
+    "memory that is refused, 200 times a second": set(),
     "connections": {"connections", "clients"},
     "half-closed sockets": set(),
     "noise on the gRPC sockets": set(),

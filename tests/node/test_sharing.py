@@ -31,7 +31,7 @@ def test_one_that_leaves_gaps_is_let_in_beside_one_that_does_not_while_it_is_the
 
 
 @pytest.mark.measures
-def test_all_take_turns_once_somebody_tells_what_no_hook_does(testbed: Testbed, manager: Manager) -> None:
+def test_who_tells_what_no_hook_does_is_singled_out_and_the_others_stay(testbed: Testbed, manager: Manager) -> None:
     thinks = ("--mode", "think", "--kernel-us", "200", "--sync-every", "4", "--think-us", "3000")
     burn(testbed, "light", *thinks, percent=40)
     burn(testbed, "heavy", "--kernel-us", "1000", percent=50)
@@ -41,5 +41,8 @@ def test_all_take_turns_once_somebody_tells_what_no_hook_does(testbed: Testbed, 
         held = calls.hold(liar, wait_for_manager=False)
         next(held)
         testbed.join("liar").count_gpu(gpu_ns=1, drained_gpu_ns=2)
-        testbed.until(lambda status: not any(each.beside for each in status.allocations))
+        by_request = {40: True, 50: True, 1: False}
+        testbed.until(
+            lambda status: {each.allocation.request_percent: each.beside for each in status.allocations} == by_request
+        )
         held.close()

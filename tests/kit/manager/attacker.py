@@ -196,12 +196,16 @@ class Attacker:
     def asks_for_memory(self, each_s: float = ASKS_EACH_S) -> None:
         """Has many clients that ask again and again for more than there is."""
         clients = self.joined_up_to(ASKING)
+        for client in clients:
+            client.socket.setblocking(False)
         for number in count(1):
             for client in clients:
-                client.send(wire.Reserve(number, 1 << 50, 0, PLAIN))
-                self.sent += 1
+                # One that is not read any more may be full of what was asked before.
                 with suppress(BlockingIOError):
-                    while client.socket.recv(wire.RECORD_BYTES_MAX, socket.MSG_DONTWAIT):
+                    client.send(wire.Reserve(number, 1 << 50, 0, PLAIN))
+                    self.sent += 1
+                with suppress(BlockingIOError):
+                    while client.socket.recv(wire.RECORD_BYTES_MAX):
                         pass
             if self.over.wait(each_s):
                 return
