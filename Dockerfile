@@ -35,7 +35,8 @@ RUN _PYTHON_HOST_PLATFORM="$(cat /platform)" /build/bin/python -m pip wheel \
 FROM scratch AS wheels
 COPY --from=builder /wheels /
 
-# What the images have, made by a base of this machine's processor. Python's compiled files are the same on both.
+# What the images have, made by a base of this machine's processor. Python's compiled files are the same on both, and no time of a
+# source stands in them: where files are copied from one stage to another, some builders round those.
 FROM --platform=$BUILDPLATFORM ${BASE} AS installed
 ARG TARGETARCH
 # pip runs from its own wheel: the base may have none, and the images need none.
@@ -43,11 +44,13 @@ RUN --mount=type=bind,from=wheels,source=/,target=/wheels \
     echo "linux-$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x86_64/; s/arm64/aarch64/')" >/platform \
  && python3 -m venv --without-pip /opt/edgeshare \
  && _PYTHON_HOST_PLATFORM="$(cat /platform)" PYTHONPATH="$(echo /wheels/pip-*.whl)" /opt/edgeshare/bin/python -m pip install \
-      --quiet --no-cache-dir --no-index --find-links /wheels edgeshare
+      --quiet --no-cache-dir --no-compile --no-index --find-links /wheels edgeshare \
+ && /opt/edgeshare/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/edgeshare/lib
 # What is there already is not put into the other folder again.
 RUN --mount=type=bind,from=wheels,source=/,target=/wheels \
     _PYTHON_HOST_PLATFORM="$(cat /platform)" PYTHONPATH="$(echo /wheels/pip-*.whl)" /opt/edgeshare/bin/python -m pip install \
-      --quiet --no-cache-dir --no-index --find-links /wheels --root /added 'edgeshare[cluster]'
+      --quiet --no-cache-dir --no-compile --no-index --find-links /wheels --root /added 'edgeshare[cluster]' \
+ && /opt/edgeshare/bin/python -m compileall -q --invalidation-mode unchecked-hash -s /added -p / /added/opt/edgeshare/lib
 
 # Named, as with buildah 1.28 a stage's platform is that of those after it.
 FROM --platform=$TARGETPLATFORM ${BASE} AS node

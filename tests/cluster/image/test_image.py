@@ -55,6 +55,32 @@ def test_what_runs_on_nodes_is_small_and_has_nothing_of_the_clusters_part_or_of_
         assert pulled_bytes(packed) <= PULLED_MOST_MIB * MIB
 
 
+def compiled(archive: tarfile.TarFile, layer: str) -> dict[str, bytes]:
+    """How each of a layer's sources of Python was compiled, as its compiled file begins; empty for one that was not."""
+    packed = archive.extractfile(layer)
+    assert packed is not None
+    begins: dict[str, bytes] = {}
+    with tarfile.open(fileobj=packed) as tar:
+        for member in tar:
+            path = Path(member.name)
+            if member.name.startswith("opt/edgeshare/lib") and path.suffix == ".py":
+                begins.setdefault(member.name, b"")
+            elif member.name.startswith("opt/edgeshare/lib") and path.suffix == ".pyc":
+                content = tar.extractfile(member)
+                assert content is not None
+                begins[str(path.parent.parent / f"{path.name.split('.')[0]}.py")] = content.read(8)
+    return begins
+
+
+def test_nothing_is_compiled_anew_as_a_part_starts_whatever_times_its_files_have(archive: Path) -> None:
+    with tarfile.open(archive) as whole:
+        for layer in layers(whole)[1:]:
+            begins = compiled(whole, layer)
+            assert len(begins) > 100
+            # After its magic number it says that it goes by no time, and is not to be checked (PEP 552).
+            assert {name for name, begin in begins.items() if begin[4:] != b"\x01\0\0\0"} == set()
+
+
 @pytest.mark.soak
 def test_an_image_is_made_of_a_fresh_clone_with_nothing_made_before(scratch: Path) -> None:
     clone = scratch / "clone"
