@@ -8,7 +8,6 @@ from tests.kit.virtual.cases.case import Case
 from tests.kit.virtual.cases.explore import owed, seeds
 from tests.kit.virtual.cases.oracles import FALLS_SHORT, MORE_GPU_TIME, Flaw, flaws
 from tests.kit.virtual.cases.random_case import VARIANTS, random_case
-from tests.kit.virtual.cases.shrink import shrunk
 from tests.kit.virtual.cases.tally import SHORT, most_short, note
 from tests.kit.virtual.figures.ratchet import shortfalls, told_too_much
 from tests.kit.virtual.world import World
@@ -24,9 +23,6 @@ NEAR = 6
 
 QUICK, USUAL, SOAK = 60, 600, 10_000
 """Cases of `make check`, `make test` and `make soak`."""
-
-TRIES_MOST = 60
-"""Runs that a failure is made smaller by: no more than another half of a minute."""
 
 VARIED = 10
 """One of so many is run otherwise, too."""
@@ -87,13 +83,6 @@ def those_with(found: Wrong, matters: Callable[[str, str], bool]) -> Wrong:
     return {name: (case, each) for name, (case, each) in those.items() if each}
 
 
-def failure(world: World, wrong: Wrong) -> str:
-    """A line for each case of which something did not hold, and a smaller one of which the first one's does not."""
-    case, found = next(iter(wrong.values()))
-    small = shrunk(case, found, lambda of: owed(flaws(of, world.run)), TRIES_MOST)
-    return "\n".join([*(told(*each) for each in wrong.values()), f"the first one, smaller: {small.line()}"])
-
-
 def is_new(name: str, kind: str) -> bool:
     """Whether a case was not known to have such a flaw."""
     return kind not in KNOWN.get(name, ())
@@ -109,7 +98,7 @@ def test_no_random_program_falls_short(world: World, noted: Note, first: int) ->
     more = {name: flaw.what for name, (_, each) in found.items() for flaw in each if flaw.kind == MORE_GPU_TIME}
     everywhere = noted(more)
     wrong = those_with(found, is_new)
-    assert not wrong, failure(world, wrong)
+    assert not wrong, "\n".join(told(*each) for each in wrong.values())
     if everywhere is not None and len(everywhere) * CHUNK == USUAL:
         lines = [f"{name}: {what}" for each in everywhere for name, what in each.items()]
         too_many = f"{len(lines)} programs of all are told too much, {told_too_much()} were:"
@@ -120,7 +109,7 @@ def test_no_random_program_falls_short(world: World, noted: Note, first: int) ->
 def test_no_random_program_falls_short_where_it_is_run_otherwise(world: World, first: int, variant: str) -> None:
     numbers = range(first, first + CHUNK)
     new = those_with(run_all(world, {named(n, variant): VARIANTS[variant](n) for n in numbers}), is_new)
-    assert not new, failure(world, new)
+    assert not new, "\n".join(told(*each) for each in new.values())
 
 
 @pytest.mark.soak
@@ -135,7 +124,7 @@ def test_of_further_random_programs_no_larger_part_falls_short(
         record_property(SHORT, f"{name}: {line}")
     everywhere = noted(short)
     worse = those_with(found, lambda _, kind: kind not in FALLS_SHORT)
-    assert not worse, failure(world, worse)
+    assert not worse, "\n".join(told(*each) for each in worse.values())
     if everywhere is not None:
         of_known = USUAL + len(VARIANTS) * USUAL // VARIED
         most = most_short(len(KNOWN), of_known, STRETCH * len(everywhere))
@@ -147,4 +136,4 @@ def test_of_further_random_programs_no_larger_part_falls_short(
 def test_what_failed_once_does_so_no_more(world: World, number: int) -> None:
     case = seeds()[number]
     found = owed(flaws(case, world.run))
-    assert not found, failure(world, {"it": (case, found)})
+    assert not found, told(case, found)
