@@ -22,7 +22,7 @@
 enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, unless that is found to be wrong */
 
 /* So few batches have not ended, before one more that ends with a long launch: of one who has no rival, and of others. */
-enum { SINGLY_MOST_ALONE = 1, SINGLY_MOST = 2 };
+enum { SINGLY_MOST_ALONE = 1, SINGLY_MOST = 4 };
 
 enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
