@@ -54,11 +54,7 @@ def paced_by_the_host(lengths_us: tuple[int, ...], host_us: int, rounds: int) ->
 @pytest.mark.parametrize(("rounds", "rivals"), [(0, 0), (20, 0), (0, 1)])
 @pytest.mark.parametrize(
     ("lengths_us", "host_us"),
-    [
-        *[((100,), 160), ((80, 120, 60, 90, 100), 150), ((10, 30, 8, 60, 20), 40)],
-        *[((80, 120, 60, 200, 100), 150), ((300,), 400), ((300, 600), 700), ((2000,), 3000), ((1000, 3000), 3000)],
-        ((10_000,), 15_000),
-    ],
+    [((100,), 160), ((80, 120, 60, 90, 100), 150), ((10, 30, 8, 60, 20), 40)],
 )
 def test_time_for_which_the_device_waits_for_a_slower_host_is_no_gpu_time(
     world: World, lengths_us: tuple[int, ...], host_us: int, rounds: int, rivals: int

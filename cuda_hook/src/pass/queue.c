@@ -21,9 +21,6 @@
 
 enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, unless that is found to be wrong */
 
-/* So few batches have not ended, before one more that ends with a long launch: of one who has no rival, and of others. */
-enum { SINGLY_MOST_ALONE = 1, SINGLY_MOST = 4 };
-
 enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
 /* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
@@ -47,8 +44,7 @@ struct submission {
     uint64_t key;
     CUstream stream;
     int index;
-    bool shared;    /* a manager shares the device out, … */
-    bool contended; /* … and others wait for it */
+    bool shared; /* a manager shares the device out */
     uint64_t now_ns;
     struct es_cost *cost;
     uint64_t cost_ns;
@@ -75,7 +71,6 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
     tells = s->cost->provisional || !es_link_mixed(es_link_siblings());
     s->cost_ns = es_expected_ns(s->cost);
     s->room = es_room_now(word, s->cost_ns, s->now_ns);
-    s->contended = (word & ES_GATE_CONTENDED) != 0;
     s->open = s->slot->batch.opened_ns != 0;
     /* A thread's own default stream is one with all other threads' here. */
     s->stops = s->shared && tells && s->stream != CU_STREAM_PER_THREAD && es_key_is_launch(s->key) &&
@@ -111,12 +106,6 @@ ES_LOCKED(es_state_lock) static bool ends_batch(const struct submission *s) {
            !slot->marking;
 }
 
-/* Where little is queued the device may wait for the host between two launches: a long one then ends its batch. Where more is,
- * it waits for nobody, and each marker would be one more that the driver keeps. */
-ES_LOCKED(es_state_lock) static bool ends_singly(const struct submission *s) {
-    return es_costs_marked_singly(s->cost_ns) && es_closed_count() < (s->contended ? SINGLY_MOST : SINGLY_MOST_ALONE);
-}
-
 /* It goes, as part of the thread's batch. Returns whether the start of that is to be recorded. */
 ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_ns) {
     struct es_slot *slot = s->slot;
@@ -144,7 +133,7 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     slot->left_ns -= (int64_t)s->cost_ns;
     if (s->unknown)
         es_backlog.unseen_ns = es_submitted_ns();
-    slot->batch.last = s->alone || ends_singly(s) || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
+    slot->batch.last = s->alone || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
     /* Where a handle does not say which context is meant, every submission asks. */
     if (slot->left_ns >= 0 && !slot->batch.last &&
         !(es_contexts_many() && (uintptr_t)s->stream <= (uintptr_t)CU_STREAM_PER_THREAD)) {
@@ -179,11 +168,6 @@ static void record_start(const struct submission *s) {
         es_stop_end(slot);
 }
 
-/* Where a batch begins with a launch that may be marked by itself, it has to be known whether the device is idle. */
-ES_LOCKED(es_state_lock) static bool looks_first(const struct submission *s) {
-    return s->shared && !s->open && es_costs_marked_singly(s->cost_ns) && es_closed_count() > 0;
-}
-
 bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word) {
     struct submission s = {slot, key, stream, index, .shared = word != es_word_open, .now_ns = es_now_ns()};
     uint64_t drawn_ns = 0, wait_ns = 0;
@@ -191,15 +175,8 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     bool timed;
 
     es_lock_take(&es_state_lock);
-    weigh(&s, word);
-    if (looks_first(&s)) {
-        es_lock_give(&es_state_lock);
-        (void)es_collect();
-        es_lock_take(&es_state_lock);
-        s.now_ns = es_now_ns();
-        weigh(&s, word);
-    }
     progress = __atomic_load_n(&es_progress, __ATOMIC_RELAXED);
+    weigh(&s, word);
     if (s.more || !s.open) {
         drawn_ns = draw_for(&s, word, &wait_ns);
     } else if (ends_batch(&s)) {
