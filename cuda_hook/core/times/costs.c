@@ -25,7 +25,6 @@ static void replace(struct es_cost *entry, uint64_t key) {
     ES_COST_SET(entry->missed, 0);
     entry->pending_since_ns = 0;
     entry->call_ns = 0;
-    entry->launches = 0;
     ES_COST_SET(entry->beside_ns, 0);
     ES_COST_SET(entry->besides, 0);
     ES_COST_SET(entry->key, key);
@@ -173,31 +172,20 @@ static void begin_anew(struct es_cost *entry) {
 
 bool es_costs_timed_exactly(const struct es_cost *entry) { return entry->ns < ES_COSTS_EXACT_MOST_NS; }
 
-/* Of the means of times and of launches, which follow alike, the one divided by the other is what a launch takes. */
-static void mean(struct es_cost *entry, uint64_t ns, double launches) {
-    const double weight = entry->samples < ES_COSTS_WEIGHT ? entry->samples + 1 : ES_COSTS_WEIGHT;
-
-    entry->launches += (launches - entry->launches) / weight;
-    ns = (uint64_t)((double)entry->ns + ((double)ns - (double)entry->ns) * launches / (weight * entry->launches) + 0.5);
-    ES_COST_SET(entry->ns, ns);
-}
-
-void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t launches) {
+void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns) {
     struct es_cost *entry = es_costs_find(costs, key);
+    int64_t weight;
 
     if (entry->provisional)
         begin_anew(entry);
-    if (launches > ES_COSTS_LAUNCHES)
-        launches = ES_COSTS_LAUNCHES;
+    weight = entry->samples < ES_COSTS_WEIGHT ? (int64_t)entry->samples + 1 : ES_COSTS_WEIGHT;
     if (ns < ES_COSTS_LEAST_NS)
         ns = ES_COSTS_LEAST_NS;
     /* What the first were of was cut short, most likely, by what ran before or beside it. */
-    if (entry->samples < ES_COSTS_WEIGHT && ns > ES_COSTS_FAR * entry->ns) {
-        entry->launches = (double)launches;
+    if (entry->samples < ES_COSTS_WEIGHT && ns > ES_COSTS_FAR * entry->ns)
         ES_COST_SET(entry->ns, ns);
-    } else {
-        mean(entry, ns, (double)launches);
-    }
+    else
+        ES_COST_SET(entry->ns, (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight));
     if (entry->samples == 0 && entry->tries == 0 && es_costs_timed_exactly(entry))
         ES_COST_SET(entry->asks, ES_COSTS_ASKS);
     if (entry->samples < UINT32_MAX)
@@ -210,15 +198,15 @@ void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns) {
     follow(&es_costs_find(costs, key)->most_ns, most_ns);
 }
 
-void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t most_ns, uint64_t launches) {
+void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t most_ns) {
     const struct es_cost *entry = es_costs_find(costs, key);
 
     if (entry->provisional && entry->ns < most_ns)
         most_ns = entry->ns;
     if (entry->samples > 0 && !entry->provisional)
-        es_costs_learn(costs, key, ns, launches);
+        es_costs_learn(costs, key, ns);
     else if (entry->missed >= ES_COSTS_GUESSES)
-        es_costs_learn(costs, key, most_ns, launches);
+        es_costs_learn(costs, key, most_ns);
     else
         es_costs_miss(costs, key, 1);
 }

@@ -15,7 +15,6 @@ enum {
     ES_COSTS_BESIDES = 64,   /* times beside others that agree; one that is longer counts against as many as ES_COSTS_WEIGHT */
     ES_COSTS_FAR = 4,        /* a time so many times the mean of the first few takes its place */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
-    ES_COSTS_LAUNCHES = 64,  /* a sample counts for so many launches at most */
     ES_COSTS_STALE = 64,     /* batches that told nothing of it after which a function is timed alone once more … */
     ES_COSTS_APART = 16,     /* … and of all functions one in so many batches: each such one ends what others share */
     ES_COSTS_GUESSES = 8,    /* batches amid others, after which an unknown function is not waited for to be seen alone */
@@ -68,7 +67,6 @@ struct es_cost {
     uint64_t doubt_ns;  /* so much more than they say had it lately; an eighth less with each batch that they are right of */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
     uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */
-    double launches;           /* of a sample, in the mean as `ns` is one */
 } __attribute__((aligned(64)));
 
 struct es_costs {
@@ -147,9 +145,8 @@ int es_costs_call(struct es_costs *costs, uint64_t key, uint64_t ns, int blocks)
  * after its own call and the one that recorded its end. */
 uint64_t es_costs_host_ns(const struct es_costs *costs, uint64_t launches);
 
-/* So many launches of the key were seen to take this long each, in the mean: where a function takes now so long, now so long, that
- * is not the same in each batch, and counts as often as it stands for. */
-void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t launches);
+/* One launch of the key was seen to take this long. */
+void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
 
 /* One was seen to take no longer than this while other processes' work ran beside it, which has an unknown part of that time.
  * The shortest such time counts until one is learned without; after that they say nothing. */
@@ -166,6 +163,6 @@ void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns);
 /* A launch of the key took a time in which others ran, too: `ns` is its part by the estimates of all, `most_ns` all of the time.
  * As long as its own estimate is a guess the part is one, too, and is left for a time that was its alone; where there is none for
  * long, all of the time is the most that it can be. */
-void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t most_ns, uint64_t launches);
+void es_costs_learn_part(struct es_costs *costs, uint64_t key, uint64_t ns, uint64_t most_ns);
 
 #endif

@@ -60,7 +60,7 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
     /* No part of the host's makes that difference: it takes now so long, now so long, or others were in the first time. One time
      * more is no more exact than the mean. */
     if (alone && !entry->varies && entry->exact == 0 && is_long(costs, entry) && ns < entry->ns / 2) {
-        es_costs_learn(costs, key, ns, 1);
+        es_costs_learn(costs, key, ns);
         return;
     }
     if (entry->varies || (!alone && (ns > entry->ns + ES_COSTS_LEAST_NS || is_long(costs, entry)))) {
@@ -79,7 +79,7 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
     off_ns = ns > before_ns ? ns - before_ns : before_ns - ns;
     entry->spread_ns = (uint64_t)((int64_t)entry->spread_ns + ((int64_t)off_ns - (int64_t)entry->spread_ns) / 4);
     agree = entry->spread_ns <= before_ns / ES_COSTS_VARY + ES_COSTS_LEAST_NS;
-    es_costs_learn(costs, key, ns, 1);
+    es_costs_learn(costs, key, ns);
     note_exact(entry, ns < ES_COSTS_LEAST_NS ? ES_COSTS_LEAST_NS : ns, first);
     entry->varies = !agree;
     if (agree && entry->ns < ES_COSTS_EXACT_MOST_NS) {

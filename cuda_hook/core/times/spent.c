@@ -187,7 +187,7 @@ static bool is_late(const struct es_work *work, const struct stretch *time) {
  * began no sooner than it was opened: if it ended later than that marker, it still ran. */
 static bool was_over(const struct es_work *work, const struct es_counted *latest, const struct stretch *time,
                      uint64_t sooner_ns) {
-    const bool at_once = (time->started && work->reached) || sooner_ns < work->alone_ns + work->few_ns + AT_ONCE_NS;
+    const bool at_once = (time->started && work->reached) || sooner_ns < work->alone_ns + AT_ONCE_NS;
     const uint64_t sure_ns = work->marked_ns + work->few_ns + REACHED_NS;
     const bool ran = time->from_start_ns != 0 && work->opened_ns + time->from_start_ns > sure_ns;
     const bool drained = work->alone_ns != 0 && work->alone_ns + work->few_ns >= time->since_ns + time->span_ns;

@@ -51,34 +51,13 @@ void es_ends_pass_over(struct es_closed *batch, uint64_t now_ns) {
     es_closed_pass_over(batch);
 }
 
-ES_LOCKED(es_state_lock) static void pass_together(struct es_closed *batch) {
-    look_beside(batch);
-    es_teach_passed_together(batch);
-    batch->key = 0;
-    es_closed_pass_over(batch);
-}
-
-/* Whether it is done with these streams, and not counted so yet. */
-static bool ends_with(const struct es_closed *batch, uint64_t streams) {
-    return !batch->over && batch->stream != ES_STREAM_NONE && (streams >> batch->stream & 1) != 0;
-}
-
 void es_ends_over(uint64_t streams, uint64_t now_ns) {
-    uint32_t last[ES_STREAMS] = {0};
-
-    for (uint32_t i = 1; i < es_closed_count(); i++) {
-        if (ends_with(es_closed_at(i), streams))
-            last[es_closed_at(i)->stream] = i;
-    }
     for (uint32_t i = 1; i < es_closed_count(); i++) {
         struct es_closed *batch = es_closed_at(i);
 
-        if (!ends_with(batch, streams))
+        if (batch->over || batch->stream == ES_STREAM_NONE || (streams >> batch->stream & 1) == 0)
             continue;
-        if (i < last[batch->stream])
-            pass_together(batch);
-        else
-            es_ends_pass_over(batch, now_ns);
+        es_ends_pass_over(batch, now_ns);
     }
 }
 

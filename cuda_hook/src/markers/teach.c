@@ -7,45 +7,21 @@
 #include "threads/slots.h"
 #include "usage/measured.h"
 
-/* Batches of a stream that ended together, as far as is known. */
-struct together {
-    uint64_t launches; /* 0: there are none */
-    uint64_t key;      /* 0: of several functions */
-    uint64_t opened_ns;
-    uint64_t before_ns;
-};
-
-/* The latest end in each stream that was seen, and what had been submitted when its marker was recorded; what has ended since then,
- * and before another end of that stream that is seen. */
+/* The latest end in each stream that was seen, and what had been submitted when its marker was recorded. */
 static struct {
     uint64_t ended_ns;
     uint64_t mark_ns;
-    struct together since;
 } latest_of[ES_STREAMS] ES_UNDER(es_state_lock);
 
-/* The batch, and what ended with it. */
-ES_LOCKED(es_state_lock) static struct together together(const struct es_closed *batch) {
-    struct together all = {batch->launches, batch->key, batch->work.opened_ns, batch->work.before_ns};
-
-    if (batch->stream != ES_STREAM_NONE && latest_of[batch->stream].since.launches != 0) {
-        all = latest_of[batch->stream].since;
-        all.launches += batch->launches;
-        if (all.key != batch->key)
-            all.key = 0;
-    }
-    return all;
-}
-
-/* For how long a launch kept its stream, by the end of all of the batch, and of those that ended with it. It took no longer by
- * itself, and as long where streams run beside each other. Of several threads' batches in one stream one may have begun before the
- * marker of another. 0: that is not known. */
+/* For how long a launch kept its stream, by the end of all of the batch. It took no longer by itself, and as
+ * long where streams run beside each other. Of several threads' batches in one stream one may have begun before the
+ * marker of another. */
 ES_LOCKED(es_state_lock) static uint64_t in_stream_ns(const struct es_closed *batch, uint64_t ended_ns) {
-    const struct together all = together(batch);
-    const bool follows = batch->stream != ES_STREAM_NONE && latest_of[batch->stream].mark_ns <= all.before_ns;
+    const bool follows = batch->stream != ES_STREAM_NONE && latest_of[batch->stream].mark_ns <= batch->work.before_ns;
     const uint64_t before_ns = follows ? latest_of[batch->stream].ended_ns : 0;
-    const uint64_t begun_ns = before_ns > all.opened_ns ? before_ns : all.opened_ns;
+    const uint64_t begun_ns = before_ns > batch->work.opened_ns ? before_ns : batch->work.opened_ns;
 
-    return ended_ns > begun_ns && all.key == batch->key ? (ended_ns - begun_ns) / all.launches : 0;
+    return ended_ns > begun_ns ? (ended_ns - begun_ns) / batch->launches : 0;
 }
 
 /* How soon it ended, where other streams had work, too. */
@@ -60,14 +36,6 @@ ES_LOCKED(es_state_lock) static void learn_beside(const struct es_closed *batch,
         es_costs_learn_beside(&es_backlog.costs, batch->key, most_ns);
     else if (batch->key != 0)
         es_costs_miss(&es_backlog.costs, batch->key, 0);
-}
-
-/* So long each launch of it kept its stream, and of those that ended with it; 0: that is not known. */
-ES_LOCKED(es_state_lock) static void learn_in_stream(const struct es_closed *batch, uint64_t most_ns) {
-    if (most_ns != 0)
-        es_costs_learn(&es_backlog.costs, batch->key, most_ns, together(batch).launches);
-    else
-        es_costs_miss(&es_backlog.costs, batch->key, 1);
 }
 
 /* What the head's time says of its function. */
@@ -87,7 +55,7 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
         return;
     if (batch->work.exact && spent->teaches && spent->apart && !spent->whole) {
         /* Others had little in that time by their estimates, and one of all these is wrong. */
-        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns, 1);
+        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns);
         return;
     }
     if (batch->work.exact && spent->teaches) {
@@ -101,17 +69,16 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
         es_costs_miss(&es_backlog.costs, batch->key, 1);
         return;
     }
-    if (batch->end != NULL && !batch->held && most_ns != 0)
+    if (batch->end != NULL && !batch->held)
         es_costs_bound(&es_backlog.costs, batch->key, most_ns);
     if (spent->teaches && spent->whole && !batch->amid)
         es_costs_find(&es_backlog.costs, batch->key)->clean = true;
     if (es_backlog.overlap.seen && !batch->held && (spent->behind || batch->stream != latest_stream))
-        learn_in_stream(batch, most_ns);
+        es_costs_learn(&es_backlog.costs, batch->key, most_ns);
     else if (spent->teaches && spent->whole)
-        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns / batch->launches, batch->launches);
+        es_costs_learn(&es_backlog.costs, batch->key, spent->own_ns / batch->launches);
     else if (spent->teaches)
-        es_costs_learn_part(&es_backlog.costs, batch->key, spent->own_ns / batch->launches, spent->gpu_ns / batch->launches,
-                            batch->launches);
+        es_costs_learn_part(&es_backlog.costs, batch->key, spent->own_ns / batch->launches, spent->gpu_ns / batch->launches);
     else
         es_costs_miss(&es_backlog.costs, batch->key, batch->amid);
 }
@@ -119,7 +86,6 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
 ES_LOCKED(es_state_lock) static void came_to(const struct es_closed *batch, uint64_t ended_ns) {
     latest_of[batch->stream].ended_ns = ended_ns;
     latest_of[batch->stream].mark_ns = batch->work.mark_ns;
-    latest_of[batch->stream].since.launches = 0;
 }
 
 void es_teach_sooner(uint64_t by_ns) {
@@ -137,26 +103,20 @@ void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent,
 
 void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns) {
     const uint64_t most_ns = in_stream_ns(batch, ended_ns);
-    const bool told = batch->key != 0 && !batch->held && !batch->work.stalled;
 
     if (batch->beside) {
         learn_beside(batch, most_ns);
-    } else if (told && most_ns != 0 && es_costs_find(&es_backlog.costs, batch->key)->exact == 0) {
+    } else if (batch->key != 0 && !batch->held && !batch->work.stalled) {
         es_costs_bound(&es_backlog.costs, batch->key, most_ns);
-        learn_in_stream(batch, most_ns);
+        if (es_costs_find(&es_backlog.costs, batch->key)->exact == 0)
+            es_costs_learn(&es_backlog.costs, batch->key, most_ns);
+        else
+            es_costs_miss(&es_backlog.costs, batch->key, 1);
     } else if (batch->key != 0) {
-        if (told && most_ns != 0)
-            es_costs_bound(&es_backlog.costs, batch->key, most_ns);
         es_costs_miss(&es_backlog.costs, batch->key, 1);
     }
     judge(batch, ended_ns);
     came_to(batch, ended_ns);
-}
-
-void es_teach_passed_together(const struct es_closed *batch) {
-    latest_of[batch->stream].since = together(batch);
-    if (batch->key != 0)
-        es_costs_miss(&es_backlog.costs, batch->key, 1);
 }
 
 void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns) {
@@ -173,6 +133,6 @@ void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_
     __atomic_store_n(&es_measured.hand_over_ns, ns, __ATOMIC_RELAXED);
 }
 
-void es_teach_leave_stream(int stream) { memset(&latest_of[stream], 0, sizeof(latest_of[stream])); }
+void es_teach_leave_stream(int stream) { latest_of[stream].ended_ns = latest_of[stream].mark_ns = 0; }
 
 ES_UNCHECKED void es_teach_reset(void) { memset(latest_of, 0, sizeof(latest_of)); }

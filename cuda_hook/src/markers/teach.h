@@ -18,10 +18,6 @@ void es_teach_ended(const struct es_closed *batch, const struct es_spent *spent,
 /* A batch that is not the oldest has ended: it ran beside other streams. */
 void es_teach_passed_over(const struct es_closed *batch, uint64_t ended_ns) ES_LOCKED(es_state_lock);
 
-/* A batch that is not the oldest has ended, and later ones of its stream, too, by when that was seen: how long they took is known
- * of all of them alone. */
-void es_teach_passed_together(const struct es_closed *batch) ES_LOCKED(es_state_lock);
-
 /* A batch that waited for the device to come to its context began start_ns before its end. When the device fell free may have
  * been foretold wrongly: no single time counts for more than twice the usual one. */
 void es_teach_hand_over(const struct es_closed *batch, int64_t start_ns, uint64_t ended_ns) ES_LOCKED(es_state_lock);

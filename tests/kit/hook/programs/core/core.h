@@ -22,7 +22,7 @@ extern int failures;
 
 /* Of a function that has asked in vain to be timed exactly. */
 static inline void learn(struct es_costs *table, uint64_t key, uint64_t ns) {
-    es_costs_learn(table, key, ns, 1);
+    es_costs_learn(table, key, ns);
     __atomic_store_n(&es_costs_find(table, key)->asks, 0, __ATOMIC_RELEASE);
 }
 

@@ -10,7 +10,7 @@ static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactl
 
     /* Half of its first time may be the host's, which takes 10 us a call. */
     es_costs_call(&table, 7, 10000, 0);
-    es_costs_learn(&table, 7, ES_COSTS_SHORT_NS + 15000, 1);
+    es_costs_learn(&table, 7, ES_COSTS_SHORT_NS + 15000);
     CHECK(known_ns(&table, 7) == 0 && es_costs_vague(&table, entry));
     /* One is on its way, which others are not to wait for. */
     entry->pending_since_ns = 5;
@@ -23,7 +23,7 @@ static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactl
     es_costs_learn_exact(&table, 7, 2000, true);
     CHECK(known_ns(&table, 7) == 2000);
     /* Where it cannot be done they do not ask without end. */
-    es_costs_learn(&table, 8, 3000, 1);
+    es_costs_learn(&table, 8, 3000);
     entry = es_costs_find(&table, 8);
     for (int i = 0; i < ES_COSTS_ASKS; i++) {
         CHECK(known_ns(&table, 8) == 0);
@@ -31,7 +31,7 @@ static void the_first_launches_of_a_short_function_ask_until_it_was_timed_exactl
     }
     CHECK(known_ns(&table, 8) == 3000);
     /* A very long one need not be timed like that. */
-    es_costs_learn(&table, 9, ES_COSTS_EXACT_MOST_NS + 25000, 1);
+    es_costs_learn(&table, 9, ES_COSTS_EXACT_MOST_NS + 25000);
     CHECK(known_ns(&table, 9) == ES_COSTS_EXACT_MOST_NS + 25000);
 }
 
@@ -84,10 +84,10 @@ static void beside_others_the_shortest_time_counts_until_one_is_seen_without(voi
     es_costs_learn_beside(&table, 7, 200000);
     CHECK(entry->ns == 30000 && entry->samples == 1);
     /* A part in a time of several by such estimates is no better, and all of that time no less than the shortest. */
-    es_costs_learn_part(&table, 7, 9000, 40000, 1);
+    es_costs_learn_part(&table, 7, 9000, 40000);
     CHECK(entry->ns == 30000 && entry->provisional);
     entry->missed = ES_COSTS_GUESSES;
-    es_costs_learn_part(&table, 7, 9000, 40000, 1);
+    es_costs_learn_part(&table, 7, 9000, 40000);
     CHECK(entry->ns == 30000 && !entry->provisional);
     /* The first time without others takes its place, however long, and then those beside others say nothing. */
     es_costs_learn_beside(&table, 8, 30000);

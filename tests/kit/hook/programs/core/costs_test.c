@@ -30,11 +30,11 @@ static void costs_are_learnt(void) {
     /* Of the time of several nothing is learned while its own is a guess, or else, after long, the most that it can be. */
     entry = es_costs_find(&costs, 88);
     for (int i = 0; i < ES_COSTS_GUESSES; i++)
-        es_costs_learn_part(&costs, 88, 600, 9000, 1);
+        es_costs_learn_part(&costs, 88, 600, 9000);
     CHECK(entry->samples == 0);
-    es_costs_learn_part(&costs, 88, 600, 9000, 1);
+    es_costs_learn_part(&costs, 88, 600, 9000);
     CHECK(entry->samples == 1 && entry->ns == 9000);
-    es_costs_learn_part(&costs, 88, 8000, 9000, 1);
+    es_costs_learn_part(&costs, 88, 8000, 9000);
     CHECK(entry->samples == 2 && entry->ns == 8500);
     /* More keys than places: the table stays a table, and what is used most stays in it. */
     for (uint64_t key = 1000; key < 1000 + 4 * ES_COSTS; key++)
@@ -208,28 +208,9 @@ static void an_exact_time_is_given_up_where_a_batch_of_it_had_far_more(void) {
     es_costs_doubt(&table, 5, ES_COSTS_DOUBT_NS + 1);
     CHECK(entry->exact == 0 && entry->varies && !es_costs_sure(entry));
     /* One that was on its way then brings it back no more: all times count. */
-    es_costs_learn(&table, 5, 20000000, 1);
+    es_costs_learn(&table, 5, 20000000);
     es_costs_learn_exact(&table, 5, 2000, true);
     CHECK(entry->exact == 0 && entry->varies && entry->ns > 10000000);
-}
-
-static void a_batch_counts_for_as_many_launches_as_it_has(void) {
-    static struct es_costs table;
-    const struct es_cost *entry = es_costs_find(&table, 6);
-
-    /* One of 20 us by itself, then four of 3: 6.4 in the mean, whichever batch came last. */
-    for (int i = 0; i < 40; i++) {
-        es_costs_learn(&table, 6, 20000, 1);
-        es_costs_learn(&table, 6, 3000, 4);
-    }
-    CHECK(entry->ns > 5800 && entry->ns < 7000);
-    es_costs_learn(&table, 6, 20000, 1);
-    CHECK(entry->ns > 5800 && entry->ns < 7800);
-    /* One batch, however large, does not count for all that come. */
-    es_costs_learn(&table, 6, 3000, 1000000);
-    for (int i = 0; i < 60; i++)
-        es_costs_learn(&table, 6, 20000, 1);
-    CHECK(entry->ns > 19000);
 }
 
 static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(void) {
@@ -288,7 +269,6 @@ void test_costs(void) {
     where_exact_times_are_unlike_each_other_all_times_count();
     exact_times_that_are_found_wrong_again_and_again_are_given_up();
     an_exact_time_is_given_up_where_a_batch_of_it_had_far_more();
-    a_batch_counts_for_as_many_launches_as_it_has();
     of_exact_times_that_others_may_have_made_longer_the_shortest_counts();
     the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for();
 }
