@@ -6,7 +6,6 @@ Each case that fails is printed as one line, which ``--replay`` takes.
 import json
 import sys
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 import click
@@ -16,7 +15,7 @@ from rich.progress import track
 from tests.kit.virtual.cases.case import Case, read_case
 from tests.kit.virtual.cases.oracles import MORE_GPU_TIME, Flaw, flaws
 from tests.kit.virtual.cases.random_case import random_case
-from tests.kit.virtual.cases.shrink import shrunk
+from tests.kit.virtual.cases.shrink import shrink
 from tests.kit.virtual.command import Command
 from tests.kit.virtual.world import HOOK
 from tests.kit.virtual.worlds import Worlds
@@ -65,7 +64,7 @@ def main(first: int, count: int, replay: str | None, known: bool, smaller: bool,
         if as_json:
             click.echo(json.dumps({"flaws": [vars(flaw) for flaw in found], "case": json.loads(case.line())}))
         elif owed(found):
-            told = shrunk(case, owed(found), partial(_owed_of, worlds)) if smaller else case
+            told = shrunk(case, owed(found), worlds) if smaller else case
             click.echo(f"{'; '.join(flaw.what for flaw in owed(found))}\n--replay '{told.line()}'")
     worlds.close()
     console.print(f"{len(cases)} cases, {failed} with flaws")
@@ -73,9 +72,15 @@ def main(first: int, count: int, replay: str | None, known: bool, smaller: bool,
         sys.exit(1)
 
 
-def _owed_of(worlds: Worlds, case: Case) -> list[Flaw]:
-    (found,) = worlds.map(lambda world, of: owed(flaws(of, world.run)), [case])
-    return found
+def shrunk(case: Case, found: list[Flaw], worlds: Worlds) -> Case:
+    """A smaller case that has a flaw of the same kind."""
+    kinds = {flaw.kind for flaw in found}
+
+    def fails(candidate: Case) -> bool:
+        (again,) = worlds.map(lambda world, of: owed(flaws(of, world.run)), [candidate])
+        return any(flaw.kind in kinds for flaw in again)
+
+    return shrink(case, fails)
 
 
 if __name__ == "__main__":

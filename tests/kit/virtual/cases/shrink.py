@@ -1,38 +1,30 @@
 """From a case that fails to a smaller one that fails alike. Pure but for the oracle that it is given."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from pydantic import ValidationError
 
 from tests.kit.virtual.cases.case import Case, Client, Program, Step, Thread
-from tests.kit.virtual.cases.oracles import Flaw
 
 TRIES_MOST = 400
 """Runs of the oracle that shrinking may take: some two minutes."""
 
 
-def shrink(case: Case, fails: Callable[[Case], bool], tries_most: int = TRIES_MOST) -> Case:
-    """Takes away whatever can go while the case still fails."""
+def shrink(case: Case, fails: Callable[[Case], bool], tell: Callable[[Case], None] = lambda case: None) -> Case:
+    """Takes away whatever can go while the case still fails; each smaller case is told."""
     tries = 0
     smaller = True
-    while smaller and tries < tries_most:
+    while smaller and tries < TRIES_MOST:
         smaller = False
         for candidate in _smaller(case):
             tries += 1
             if fails(candidate):
                 case, smaller = candidate, True
+                tell(case)
                 break
-            if tries == tries_most:
+            if tries == TRIES_MOST:
                 break
     return case
-
-
-def shrunk(
-    case: Case, found: Iterable[Flaw], flaws_of: Callable[[Case], Iterable[Flaw]], tries_most: int = TRIES_MOST
-) -> Case:
-    """A smaller case that has a flaw of a kind that was found of it."""
-    kinds = {flaw.kind for flaw in found}
-    return shrink(case, lambda smaller: any(flaw.kind in kinds for flaw in flaws_of(smaller)), tries_most)
 
 
 def _smaller(case: Case) -> Iterator[Case]:
