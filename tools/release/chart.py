@@ -1,9 +1,7 @@
 """The chart: a package as `helm install` takes it, and the same as an OCI layout, which registries are filled from."""
 
 import gzip
-import hashlib
 import io
-import json
 import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +9,12 @@ from pathlib import Path
 import yaml
 
 from release.command import said
+from release.layout import Descriptor, blob_path, described, heads, json_bytes
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.cncf.helm.config.v1+json"
 CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 """As Helm's own registry client has them (HIP 6, "OCI support")."""
-
-Descriptor = dict[str, object]
 
 
 def write_package(helm: str, chart: Path, made_s: int, folder: Path) -> Path:
@@ -44,35 +41,31 @@ def _set_times(package: Path, made_s: int) -> None:
 
 def write_layout(package: Path, chart: Path, made_s: int, layout: Path) -> None:
     """Write the package as an OCI layout (image-layout 1.0.0), a folder, tagged by its version."""
-    described = yaml.safe_load((chart / "Chart.yaml").read_text())
-    version = described["version"]
+    about = yaml.safe_load((chart / "Chart.yaml").read_text())
+    version = about["version"]
     manifest = {
         "schemaVersion": 2,
         "mediaType": MANIFEST,
-        "config": _add_blob(layout, CONFIG, _json(described)),
+        "config": _add_blob(layout, CONFIG, json_bytes(about)),
         "layers": [_add_blob(layout, CONTENT, package.read_bytes())],
         "annotations": {
-            "org.opencontainers.image.title": described["name"],
-            "org.opencontainers.image.description": described["description"],
+            "org.opencontainers.image.title": about["name"],
+            "org.opencontainers.image.description": about["description"],
             "org.opencontainers.image.version": version,
             "org.opencontainers.image.created": datetime.fromtimestamp(made_s, UTC).isoformat(),
         },
     }
     tagged = {
-        **_add_blob(layout, MANIFEST, _json(manifest)),
+        **_add_blob(layout, MANIFEST, json_bytes(manifest)),
         "annotations": {"org.opencontainers.image.ref.name": version},
     }
-    (layout / "index.json").write_bytes(_json({"schemaVersion": 2, "manifests": [tagged]}))
-    (layout / "oci-layout").write_bytes(_json({"imageLayoutVersion": "1.0.0"}))
+    for name, content in heads(tagged).items():
+        (layout / name).write_bytes(content)
 
 
 def _add_blob(layout: Path, media_type: str, content: bytes) -> Descriptor:
-    digest = hashlib.sha256(content).hexdigest()
-    blobs = layout / "blobs/sha256"
-    blobs.mkdir(parents=True, exist_ok=True)
-    (blobs / digest).write_bytes(content)
-    return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(content)}
-
-
-def _json(content: object) -> bytes:
-    return json.dumps(content, sort_keys=True).encode()
+    descriptor = described(media_type, content)
+    blob = layout / blob_path(descriptor)
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    blob.write_bytes(content)
+    return descriptor

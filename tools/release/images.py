@@ -1,6 +1,5 @@
 """The images: built by the Dockerfile, and what is in one."""
 
-import json
 import platform
 import shutil
 import tarfile
@@ -9,12 +8,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any
 
 from packaging.metadata import RawMetadata, parse_email
 
 from release.command import ReleaseError, do, said
 from release.debian import OS_RELEASE, STATUS, DebianPackage, installed
+from release.layout import blob_path, read_json
 
 TARGETS: Mapping[str, str] = MappingProxyType({"edgeshare": "cluster", "edgeshare-node": "node"})
 """Name of an image, as docs/install/image.md has them and the chart's values → the Dockerfile's target."""
@@ -137,17 +136,7 @@ def contents(archive: Path, processor: str) -> Contents:
 
 def _layers(archive: tarfile.TarFile) -> Iterator[tarfile.TarFile]:
     """An image's layers, lowest first."""
-    (tagged,) = _read(archive, "index.json")["manifests"]
-    for each in _read(archive, _blob(tagged))["layers"]:
-        with tarfile.open(fileobj=archive.extractfile(_blob(each))) as layer:
+    (tagged,) = read_json(archive, "index.json")["manifests"]
+    for each in read_json(archive, blob_path(tagged))["layers"]:
+        with tarfile.open(fileobj=archive.extractfile(blob_path(each))) as layer:
             yield layer
-
-
-def _blob(descriptor: Mapping[str, str]) -> str:
-    return f"blobs/{descriptor['digest'].replace(':', '/')}"
-
-
-def _read(archive: tarfile.TarFile, name: str) -> Any:
-    file = archive.extractfile(name)
-    assert file is not None
-    return json.load(file)

@@ -16,7 +16,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.kit.apiserver.api_server import done
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import SAFETY_S, Asked, World, complete, made, node
 from tests.kit.processes import forked
@@ -58,10 +57,7 @@ async def test_status_shows_each_nodes_shares_to_who_may_know_them(
 ) -> None:
     a, b = world.namespace, f"{world.namespace}-b"
     with node(world, a, [(a, "web"), (b, "batch")]) as (testbed, _):
-        done(world.server.kubectl("create", "serviceaccount", "default", "-n", a))
-        late = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"edge/gpu-percent": "60"}}}]}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late", "namespace": a}, "spec": late}
-        done(world.server.create(pod))
+        world.pod_waits()
         asked = await world.serve(replicas)
         everybody = world.of_all("all")
         await asked.until(everybody, complete(a))

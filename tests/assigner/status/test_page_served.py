@@ -64,9 +64,6 @@ async def test_use_and_who_waits_are_shown_to_who_may_know_and_a_node_that_is_aw
 ) -> None:
     a, b = world.namespace, f"{world.namespace}-b"
     with node(world, a, [(a, "web"), (b, "batch")]) as (_, manager):
-        done(world.server.kubectl("create", "serviceaccount", "default", "-n", a))
-        late = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"edge/gpu-percent": "60"}}}]}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late", "namespace": a}, "spec": late}
         asked = await world.serve(replicas, page=ANY)
         everybody, of_a, of_b = world.of_all("all"), world.of_one_namespace("a", a), world.of_one_namespace("b", b)
         await asked.until(everybody, complete(a))
@@ -81,7 +78,7 @@ async def test_use_and_who_waits_are_shown_to_who_may_know_and_a_node_that_is_aw
                 return any(wait["who"] == f"{a}/late" for wait in each["picture"]["waiting"])
 
             assert not waits(seen)
-            done(world.server.create(pod))
+            world.pod_waits()
             await first(told, waits)
             done(world.server.kubectl("delete", "pod", "late", "-n", a, "--wait=false", "--grace-period=0", "--force"))
             await first(told, lambda each: not waits(each))

@@ -91,6 +91,13 @@ class World:
             }
         )
 
+    def pod_waits(self) -> None:
+        """A pod `late` of its namespace, which asks for 60 % of a GPU and has no node."""
+        done(self.server.kubectl("create", "serviceaccount", "default", "-n", self.namespace))
+        spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"edge/gpu-percent": "60"}}}]}
+        metadata = {"name": "late", "namespace": self.namespace}
+        done(self.server.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
+
     def token(self, name: str, *rights: tuple[str, ...]) -> str:
         """That of a new service account; each right is of `kubectl create` for what gives it."""
         done(self.server.kubectl("create", "serviceaccount", name, "-n", self.namespace))
