@@ -10,7 +10,7 @@ Descriptor = dict[str, Any]
 
 
 def json_bytes(content: object) -> bytes:
-    """The same each time for the same content."""
+    """Content as JSON, in the same bytes whenever it is written."""
     return json.dumps(content, sort_keys=True).encode()
 
 
