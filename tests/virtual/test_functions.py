@@ -54,7 +54,17 @@ def paced_by_the_host(lengths_us: tuple[int, ...], host_us: int, rounds: int) ->
 @pytest.mark.parametrize(("rounds", "rivals"), [(0, 0), (20, 0), (0, 1)])
 @pytest.mark.parametrize(
     ("lengths_us", "host_us"),
-    [((100,), 160), ((80, 120, 60, 90, 100), 150), ((10, 30, 8, 60, 20), 40)],
+    [
+        ((100,), 160),
+        ((80, 120, 60, 90, 100), 150),
+        ((10, 30, 8, 60, 20), 40),
+        ((300,), 400),
+        ((300, 250, 280), 360),
+        ((20, 2000), 1500),
+        ((2000,), 3000),
+        ((1000, 3000), 3000),
+        ((5000,), 8000),
+    ],
 )
 def test_time_for_which_the_device_waits_for_a_slower_host_is_no_gpu_time(
     world: World, lengths_us: tuple[int, ...], host_us: int, rounds: int, rivals: int

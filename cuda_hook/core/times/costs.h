@@ -91,6 +91,9 @@ struct es_cost *es_costs_look(struct es_costs *costs, uint64_t key);
  * measured anew or exactly. Needs no lock: what it says was true of this key at some moment of the call. */
 int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key, bool beside);
 
+/* Is a launch so long that it may end its batch? Its marker is a hundredth of that, and no time of the host's lies between the two. */
+static inline bool es_costs_marked_singly(uint64_t ns) { return ns >= ES_COSTS_EXACT_MOST_NS; }
+
 /* How long a launch of an entry that has samples usually takes. Beside others nothing but this says what it took: a gap that the
  * device made between two markers, which made an exact time longer, is left out. */
 uint64_t es_costs_usual_ns(const struct es_cost *entry, bool beside);

@@ -53,7 +53,11 @@ static int64_t creep_ns(int64_t after_ns) {
     return ns < most_ns ? ns : most_ns;
 }
 
-static uint64_t end_of(const struct es_counted *latest, int64_t after_ns, uint64_t now_ns) {
+/* One that is measured from its start alone ended no later than so long after its end was marked: it had begun by then. */
+static uint64_t end_of(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
+                       uint64_t now_ns) {
+    if (work->anew && start_ns > 0)
+        return least(work->marked_ns + (uint64_t)start_ns, now_ns);
     return sooner_ns(latest, after_ns < 0 ? after_ns : after_ns + creep_ns(after_ns), now_ns);
 }
 
@@ -237,7 +241,8 @@ static void teach(struct es_spent *spent, const struct es_work *work, const stru
 struct es_spent es_spent_by(const struct es_work *work, const struct es_counted *latest, int64_t start_ns, int64_t after_ns,
                             uint64_t now_ns) {
     const struct stretch time = stretch_of(work, latest, start_ns, after_ns);
-    struct es_spent spent = {.ended_ns = end_of(latest, after_ns, now_ns), .measured = time.started || time.followed};
+    struct es_spent spent = {.ended_ns = end_of(work, latest, start_ns, after_ns, now_ns),
+                             .measured = time.started || time.followed};
     const bool known = is_known(work, time.span_ns), late = is_late(work, &time);
     uint64_t ran_for_ns;
     bool idle;

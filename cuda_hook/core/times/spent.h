@@ -37,6 +37,7 @@ struct es_work {
     bool exact;         /* its start and its end had been recorded before it ran, … */
     bool lone;          /* … and no other thread submitted anything meanwhile */
     bool reached;       /* the device had come to its start when the first launch returned */
+    bool anew;          /* … when its end was marked it had, for certain, and nothing is measured from the end before */
     bool fresh;         /* it began on an idle device, and no start was recorded */
     bool beside;        /* others' work ran in the same time: its estimate counts */
 };

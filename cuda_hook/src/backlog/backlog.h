@@ -22,6 +22,7 @@ struct es_backlog {
     uint64_t held_streams;    /* set of those in which a function of the host was queued behind all that was marked */
     uint64_t overdue_pass_ns; /* when a launch last passed because the head was overdue */
     uint64_t waits;           /* how often a thread waited for the device, or queued what tells the host how far that is */
+    bool singly;              /* launches of this program were marked by themselves, though nothing else asked for that */
     uint32_t waiters;         /* threads that wait for a batch to end; atomic */
 };
 

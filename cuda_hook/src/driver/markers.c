@@ -7,10 +7,13 @@
 #include "driver/streams.h"
 #include "driver/symbols.h"
 
+enum { A_STREAM = 4 }; /* so many are made for each at most, but for what queues behind more than it can (closed.c) */
+
 /* Of the context that has this place; the number of another says that the events have ended with it. */
 static struct pool {
     int number;
-    uint32_t count;
+    uint32_t count; /* that are not in use */
+    uint32_t made;
 } pools[ES_CONTEXTS] ES_UNDER(es_state_lock);
 static CUevent events[ES_CONTEXTS][ES_POOL]
     ES_UNDER(es_state_lock); /* apart: untouched, so without memory, but for what was ever pooled */
@@ -22,7 +25,7 @@ ES_LOCKED(es_state_lock) static struct pool *pool_of(int number) {
     struct pool *pool = &pools[number % ES_CONTEXTS];
 
     if (pool->number != number)
-        *pool = (struct pool){number, 0};
+        *pool = (struct pool){.number = number};
     return pool;
 }
 
@@ -38,7 +41,12 @@ static CUevent take_event(const struct es_use *use) {
     es_lock_give(&es_state_lock);
     if (event != NULL)
         return event;
-    return ES_DRIVER(cuEventCreate)(&event, CU_EVENT_BLOCKING_SYNC) == CUDA_SUCCESS ? event : NULL;
+    if (ES_DRIVER(cuEventCreate)(&event, CU_EVENT_BLOCKING_SYNC) != CUDA_SUCCESS)
+        return NULL;
+    es_lock_take(&es_state_lock);
+    pool_of(use->context)->made++;
+    es_lock_give(&es_state_lock);
+    return event;
 }
 
 struct es_marker es_marker_record(int index, bool foreign) {
@@ -82,6 +90,16 @@ void es_marker_give(int context, CUevent event) {
     pool = pool_of(context);
     if (pool->count < ES_POOL)
         events[context % ES_CONTEXTS][pool->count++] = event;
+}
+
+bool es_markers_left(uint32_t count) {
+    uint32_t used = 0;
+
+    for (size_t i = 0; i < ES_CONTEXTS; i++) {
+        if (pools[i].made != 0 && es_context_handle(pools[i].number) != NULL)
+            used += pools[i].made - pools[i].count;
+    }
+    return used + count < A_STREAM * es_streams_count();
 }
 
 /* Done, or by NVIDIA's description of the error nothing of the context or the process runs any more. Any other error says

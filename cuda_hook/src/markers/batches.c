@@ -61,7 +61,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     slot->batch.unsure_ns = 0;
     slot->batch.awaited_ns = 0;
     slot->batch.key = 0;
-    slot->batch.reached = false;
+    slot->batch.reached = slot->batch.anew = false;
     slot->batch.shared = false;
     slot->batch.alone = false;
     slot->batch.held = held;
@@ -69,7 +69,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     slot->batch.guessed = false;
     slot->batch.siblings = es_link_siblings();
     slot->batch.beside = es_link_mixed(slot->batch.siblings);
-    slot->batch.last = false;
+    slot->batch.last = slot->batch.late = false;
     slot->batch.fresh = idle && !timed;
     slot->batch.amid = !idle;
     __atomic_store_n(&slot->left_ns, (int64_t)drawn_ns, __ATOMIC_RELAXED);
@@ -135,7 +135,7 @@ ES_LOCKED(es_state_lock) static bool nearly_drained(const struct es_batch_open *
 /* What is known of it before it is marked. */
 ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *closing, uint64_t now_ns) {
     const struct es_batch_open *open = &closing->open;
-    const bool hosted = open->waits == es_backlog.waits && closing->launches >= MANY;
+    const bool hosted = open->late || (open->waits == es_backlog.waits && closing->launches >= MANY);
     const uint64_t few_ns = hosted ? FEW * closing->used_ns / closing->launches : 0;
     const bool stalled = es_closed_count() > 0 && es_closed_at(es_closed_count() - 1)->work.exact && !open->stopped;
 
@@ -160,6 +160,7 @@ ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *
                 .stalled = stalled,
                 .foreign = closing->foreign,
                 .reached = open->reached,
+                .anew = open->anew && open->started_ns == 0,
                 .fresh = open->fresh,
             },
         .awaited_ns = open->awaited_ns,

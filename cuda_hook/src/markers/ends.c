@@ -126,6 +126,14 @@ void es_ends_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns) {
 
 CUevent es_ends_latest(int context) { return latest_context == context ? latest : NULL; }
 
+bool es_ends_let_go(void) {
+    if (es_closed_count() != 0)
+        return false;
+    es_marker_give(latest_context, latest);
+    latest = NULL;
+    return true;
+}
+
 ES_UNCHECKED /* only who collects changes it, and asks */
 uint64_t
 es_ends_latest_ns(void) {

@@ -19,6 +19,9 @@ void es_ends_pass_over(struct es_closed *batch, uint64_t now_ns) ES_LOCKED(es_st
 /* The marker of the latest end that was counted, where it is of this context, else NULL. */
 CUevent es_ends_latest(int context) ES_LOCKED(es_state_lock);
 
+/* A batch begins with a start of its own. Where nothing is closed nobody measures from the latest end any more: true, then. */
+bool es_ends_let_go(void) ES_LOCKED(es_state_lock);
+
 /* When the latest end that was counted was. By the thread that collects, which alone changes it, and needs no lock for it. */
 uint64_t es_ends_latest_ns(void);
 

@@ -8,16 +8,13 @@
 #include "link/link.h"
 #include "threads/keys.h"
 
-/* Whether the device has come to the start of the thread's batch: between that and the launch it then runs nothing. It has,
- * but for the first batch of a grant, and behind a function of the host. */
-static bool start_is_over(const struct es_slot *slot) {
+/* Whether the device is seen to have come to the start of the thread's batch. */
+static bool start_is_reached(const struct es_slot *slot) {
     struct es_quiet quiet;
     CUevent start;
-    bool held, over;
+    bool held, reached;
     int context;
 
-    if (!slot->batch.first && !slot->batch.held)
-        return true;
     es_lock_take(&es_state_lock);
     start = slot->batch.start;
     context = slot->batch.start_context;
@@ -26,20 +23,23 @@ static bool start_is_over(const struct es_slot *slot) {
     if (!held)
         return true;
     quiet = es_quiet_begin();
-    over = es_marker_reached(start) == ES_REACHED;
+    reached = es_marker_reached(start) == ES_REACHED;
     es_quiet_end(quiet);
     es_lock_take(&es_state_lock);
     es_context_drop(context);
     es_lock_give(&es_state_lock);
-    return over;
+    return reached;
 }
 
 void es_start_followed(struct es_slot *slot) {
     const uint64_t now_ns = es_now_ns(), passed_ns = now_ns - slot->batch.started_ns;
-    const bool over = start_is_over(slot);
+    /* It has, but for the first batch of a grant, and behind a function of the host. */
+    const bool asks = slot->batch.first || slot->batch.held || slot->batch.anew;
+    const bool reached = !asks || start_is_reached(slot), over = reached || (!slot->batch.first && !slot->batch.held);
 
     es_lock_take(&es_state_lock);
     slot->batch.started_ns = 0;
+    slot->batch.anew = slot->batch.anew && reached;
     if (slot->batch.beside) {
         /* Before the launch others run, or nobody: how long for nobody knows, so nothing is taken off. */
         slot->batch.behind_ns = 0;

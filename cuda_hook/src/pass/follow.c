@@ -26,7 +26,7 @@ static bool join(struct es_slot *slot, uint64_t key, CUstream stream) {
             return false;
         cost = es_costs_look(&es_backlog.costs, key);
         cost_ns = es_costs_known_ns(&es_backlog.costs, cost, key, es_link_others());
-        if (cost_ns == 0)
+        if (cost_ns == 0 || es_costs_marked_singly((uint64_t)cost_ns))
             return false;
     }
     left_ns = __atomic_load_n(&slot->left_ns, __ATOMIC_RELAXED) - cost_ns;

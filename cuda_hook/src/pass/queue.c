@@ -12,6 +12,7 @@
 #include "link/link.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
+#include "markers/ends.h"
 #include "markers/stops.h"
 #include "pass/follow.h"
 #include "pass/helper.h"
@@ -53,15 +54,29 @@ struct submission {
     bool open;    /* the thread has a batch open */
     bool stops;   /* its stream is to stand still until it is marked */
     bool alone;   /* it is to be timed by itself */
+    bool lone;    /* nobody else uses the device */
+    bool singly;  /* it is long enough to be marked by itself, … */
+    bool late;    /* … and the open batch is to end before it */
     bool held;    /* a function of the host is before it in its stream */
     bool more;    /* it goes on with the open batch, which needs more room */
 };
 
 static uint64_t bit_of(const struct submission *s) { return UINT64_C(1) << s->index; }
 
+/* Nobody else uses the device, or waits for it, as far as is known: it stands still where this program has nothing for it. */
+ES_LOCKED(es_state_lock) static bool has_it_alone(const struct submission *s, uint32_t word) {
+    return s->shared && (word & ES_GATE_CONTENDED) == 0 && !es_link_others() && es_link_siblings() == 0;
+}
+
+/* The open batch ends before a launch that is marked by itself, where there is a marker for that: the device may have run it long
+ * ago, and waited for this launch. */
+ES_LOCKED(es_state_lock) static bool comes_late(const struct submission *s) {
+    return s->open && s->singly && es_markers_left(1) && s->slot->launches != s->slot->batch.settled;
+}
+
 /* What it costs, and whether it is to be timed. */
 ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) {
-    bool tells;
+    bool tells, left;
 
     s->cost = es_costs_find(&es_backlog.costs, s->key);
     if (s->cost->samples == 0 && es_key_is_brief(s->key))
@@ -69,20 +84,24 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
     s->unknown = s->cost->samples == 0;
     /* Beside others' work the time of a function that is known would tell nothing. */
     tells = s->cost->provisional || !es_link_mixed(es_link_siblings());
+    left = !es_backlog.singly || es_markers_left(2);
     s->cost_ns = es_expected_ns(s->cost);
     s->room = es_room_now(word, s->cost_ns, s->now_ns);
     s->open = s->slot->batch.opened_ns != 0;
+    s->lone = has_it_alone(s, word);
     /* A thread's own default stream is one with all other threads' here. */
-    s->stops = s->shared && tells && s->stream != CU_STREAM_PER_THREAD && es_key_is_launch(s->key) &&
+    s->stops = s->shared && tells && left && s->stream != CU_STREAM_PER_THREAD && es_key_is_launch(s->key) &&
                es_costs_vague(&es_backlog.costs, s->cost) && es_stop_can() && (es_streams_busy() & ~bit_of(s)) == 0;
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
-    s->alone =
-        s->shared && (s->unknown || s->stops || (tells && s->cost->exact == 0 && es_costs_due(&es_backlog.costs, s->cost)));
+    s->alone = s->shared &&
+               (s->unknown || s->stops || (tells && left && s->cost->exact == 0 && es_costs_due(&es_backlog.costs, s->cost)));
     if (s->shared && !s->stops && (!tells || s->cost->exact != 0))
         es_costs_put_off(&es_backlog.costs, s->cost);
     es_costs_ask(s->cost);
     s->held = (es_backlog.held_streams & bit_of(s)) != 0;
-    s->more = s->open && s->slot->left_ns < 0 && !s->alone && !s->held && !es_batch_full(s->slot, s->room.cap_ns) &&
+    s->singly = s->lone && es_costs_marked_singly(s->cost_ns);
+    s->late = comes_late(s);
+    s->more = s->open && !s->late && s->slot->left_ns < 0 && !s->alone && !s->held && !es_batch_full(s->slot, s->room.cap_ns) &&
               es_room_launches(&s->room, s->cost, s->index) == UINT64_MAX;
 }
 
@@ -102,8 +121,8 @@ ES_LOCKED(es_state_lock) static uint64_t draw_for(const struct submission *s, ui
 ES_LOCKED(es_state_lock) static bool ends_batch(const struct submission *s) {
     const struct es_slot *slot = s->slot;
 
-    return s->open && !s->more && (slot->left_ns < 0 || s->alone || s->held) && slot->launches != slot->batch.settled &&
-           !slot->marking;
+    return s->open && !s->more && (slot->left_ns < 0 || s->alone || s->late || s->held) &&
+           slot->launches != slot->batch.settled && !slot->marking;
 }
 
 /* It goes, as part of the thread's batch. Returns whether the start of that is to be recorded. */
@@ -113,6 +132,7 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
 
     if (!s->open) {
         timed = es_batch_open(slot, s->index, drawn_ns, s->now_ns, s->unknown, s->held || s->stops);
+        slot->batch.anew = timed && s->singly && es_ends_let_go();
         es_backlog.held_streams &= ~bit_of(s);
         slot->batch.key = s->key;
         es_costs_count(&es_backlog.costs, s->alone && !s->unknown);
@@ -134,8 +154,10 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     if (s->unknown)
         es_backlog.unseen_ns = es_submitted_ns();
     slot->batch.last = s->alone || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
+    if (!slot->batch.last && s->singly && es_markers_left(1))
+        slot->batch.last = es_backlog.singly = true;
     /* Where a handle does not say which context is meant, every submission asks. */
-    if (slot->left_ns >= 0 && !slot->batch.last &&
+    if (slot->left_ns >= 0 && !slot->batch.last && !s->singly &&
         !(es_contexts_many() && (uintptr_t)s->stream <= (uintptr_t)CU_STREAM_PER_THREAD)) {
         es_passes_put(slot->passes, es_passes_find(slot->passes, s->key, s->stream), s->key, s->stream, (int64_t)s->cost_ns);
         es_passes_note(slot->passes, s->stream);
@@ -175,12 +197,21 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
     bool timed;
 
     es_lock_take(&es_state_lock);
-    progress = __atomic_load_n(&es_progress, __ATOMIC_RELAXED);
     weigh(&s, word);
+    /* Where a launch is to be marked by itself it has to be known whether the device is idle. */
+    if (s.singly && es_closed_count() > 0) {
+        es_lock_give(&es_state_lock);
+        (void)es_collect();
+        es_lock_take(&es_state_lock);
+        s.now_ns = es_now_ns();
+        weigh(&s, word);
+    }
+    progress = __atomic_load_n(&es_progress, __ATOMIC_RELAXED);
     if (s.more || !s.open) {
         drawn_ns = draw_for(&s, word, &wait_ns);
     } else if (ends_batch(&s)) {
         if (!es_closed_full()) {
+            slot->batch.late = s.late;
             es_lock_give(&es_state_lock);
             es_batch_close(slot, false);
             return false;

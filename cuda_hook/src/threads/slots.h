@@ -41,6 +41,7 @@ struct es_batch_open {
     bool reached;       /* … it had come to the start when the launch returned */
     bool first;         /* … it is the first of a grant, … */
     bool brief;         /* … and too short to be timed by a start that came too early */
+    bool anew;          /* … it is measured from its start alone, which the device was seen to have come to */
     bool amid;          /* … it was not: other work was queued or about to be */
     bool held;          /* its first launch is behind a function of the host */
     bool stopped;       /* its stream stands still until its one launch is marked, … */
@@ -49,6 +50,7 @@ struct es_batch_open {
     bool beside;        /* others' gates were open, too, when it was opened, or siblings used the device */
     uint64_t siblings;  /* what these had done then */
     bool last;          /* the launch that was just let go ends it */
+    bool late;          /* it ends since the next launch came, which may have been after the device had run it */
 };
 
 /* One thread's. The first part is the thread's own, written without any synchronisation: others may read it (launches,

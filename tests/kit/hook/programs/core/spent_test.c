@@ -194,6 +194,24 @@ static void what_ran_after_its_marker_was_there_is_told_however_short_it_should_
     CHECK(es_spent_by(&work, &latest, 8193000, 8192000, 8000000).no_sooner_ns == 8000000);
 }
 
+static void one_that_is_measured_from_its_start_alone_ended_so_long_after_its_end_was_marked_at_most(void) {
+    const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
+    struct es_work work = {.cost_ns = 5000,
+                           .opened_ns = 10000,
+                           .before_ns = 700,
+                           .mark_ns = 5700,
+                           .marked_ns = 10300,
+                           .launches = 1,
+                           .anew = true};
+
+    /* However late that is seen. */
+    CHECK(es_spent_by(&work, &latest, 5100, ES_UNTOLD, 40000).ended_ns == 10300 + 5100);
+    CHECK(es_spent_by(&work, &latest, 5100, ES_UNTOLD, 15200).ended_ns == 15200);
+    /* The device may not have come to its start by then: only when it was seen is known. */
+    work.anew = false;
+    CHECK(es_spent_by(&work, &latest, 5100, ES_UNTOLD, 40000).ended_ns == 40000);
+}
+
 static void exact_times_are_doubted_where_the_device_ran_longer_than_all_that_was_submitted_takes(void) {
     const struct es_counted latest = {.ended_ns = 2000, .no_sooner_ns = 2000, .mark_ns = 700, .grant = 3};
     struct es_work work = {.cost_ns = 20000,
@@ -243,6 +261,7 @@ void test_spent(void) {
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
     what_takes_as_long_as_is_known_counts_that_however_long_the_host_took();
     what_ran_after_its_marker_was_there_is_told_however_short_it_should_have_been();
+    one_that_is_measured_from_its_start_alone_ended_so_long_after_its_end_was_marked_at_most();
     exact_times_are_doubted_where_the_device_ran_longer_than_all_that_was_submitted_takes();
     of_a_batch_that_was_open_when_the_marker_before_it_was_recorded_nothing_is_learned();
 }
