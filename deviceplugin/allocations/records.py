@@ -73,8 +73,8 @@ class Records:
         """The hash of the library that this allocation's container preloads; empty where it preloads none, or it is not
         known."""
         try:
-            return preloaded_library(self.preload_file(allocation_id).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError):
+            return preloaded_library(read(self.preload_file(allocation_id), RECORD_BYTES_MAX).decode())
+        except (OSError, ValueError):
             return ""
 
     def remove(self, allocation_id: str) -> None:

@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from deviceplugin.allocations.records import Records
-from deviceplugin.files import make_folder, write_file
+from deviceplugin.files import RECORD_BYTES_MAX, make_folder, write_file
 from deviceplugin.inject.cdi import Specs, present
 from deviceplugin.inject.library import Library
 from deviceplugin.inject.response import Injected, answer, preload_text
 from deviceplugin.live_config import Settings
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
+from edgeshare.bounded_file import read, says
 from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
@@ -139,8 +140,8 @@ class Store:
         if preloaded:
             return preloaded
         try:
-            mounted = Path((self._clients / allocation_id / MOUNTED).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError):
+            mounted = Path(read(self._clients / allocation_id / MOUNTED, RECORD_BYTES_MAX).decode())
+        except (OSError, ValueError):
             return ""
         return mounted.parent.name if mounted == self.library.path(mounted.parent.name) else ""
 
@@ -184,9 +185,9 @@ class Store:
 
     def _keep_mounted(self, allocation: Allocation) -> None:
         file = self._clients / allocation.id / MOUNTED
-        text = str(self.library.path(allocation.library))
-        if allocation.library and not (file.is_file() and file.read_text(encoding="utf-8", errors="replace") == text):
-            write_file(file, text.encode())
+        path = str(self.library.path(allocation.library)).encode()
+        if allocation.library and not says(file, path):
+            write_file(file, path)
 
     def _forget(self, allocation: Allocation) -> None:
         self.ledger.drop(allocation.id)

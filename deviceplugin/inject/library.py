@@ -8,6 +8,7 @@ which there are.
 
 import hashlib
 import logging
+import mmap
 import re
 import shutil
 import stat
@@ -15,9 +16,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from deviceplugin.files import make_folder, remove_unfinished, write_file
+from edgeshare.bounded_file import read
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY
-from edgeshare.loadable import check_loadable
+from edgeshare.contract.units import MIB
+from edgeshare.loadable import map_to_run
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +30,9 @@ HASH_LENGTH = 32
 OUR_FOLDER = re.compile(rf"[0-9a-f]{{{HASH_LENGTH}}}")
 
 EXECUTABLE = 0o555
+
+BYTES_MAX = 64 * MIB
+"""The library has less than one."""
 
 
 class Library:
@@ -39,6 +45,9 @@ class Library:
         self.all_known = False
         """Whether all allocations are known of this node, as after a comparison; until then none is removed."""
         self._kept: set[str] = set()
+        self._mapped: dict[str, mmap.mmap] = {}
+        """By hash, those that containers start with. While one is mapped here none of them can take a lease of it, and
+        have every program of every container that starts wait."""
 
     def install(self) -> None:
         """Puts this version's library in place; raises Unavailable where that cannot be done, or no program could load
@@ -60,7 +69,7 @@ class Library:
                 write_file(path, content, EXECUTABLE)
         except OSError as error:
             raise Unavailable(f"the hook library cannot be installed: {error}") from error
-        check_loadable(path)
+        self._mapped[self.hash] = map_to_run(path)
 
     def path(self, library_hash: str) -> Path:
         """Where the library of that hash lies on this node."""
@@ -77,9 +86,12 @@ class Library:
             )
         path = self.path(library_hash)
         if _is_intact(path, library_hash):
-            check_loadable(path)
+            self._mapped[library_hash] = map_to_run(path)
             return
         if library_hash != self.hash:
+            if path.is_file():
+                # Says so where a process has a lease of it, and that it is to be tried again.
+                map_to_run(path).close()
             raise Unavailable(
                 f"the hook library that this container was set up with is gone from {path}, or damaged: "
                 "make the pod anew"
@@ -96,6 +108,7 @@ class Library:
             return
         for folder in self._folder.iterdir():
             if OUR_FOLDER.fullmatch(folder.name) and folder.name not in {self.hash, *self._kept, *wanted}:
+                self._mapped.pop(folder.name, None)
                 try:
                     shutil.rmtree(folder)
                 except OSError as error:
@@ -116,10 +129,9 @@ def _clear_folder(path: Path) -> None:
 
 
 def _is_intact(path: Path, library_hash: str) -> bool:
-    """Whether everybody can read the library there, and it is the one of that hash."""
+    """Whether everybody can read the library there, and it is the one of that hash; not of which a process has a lease:
+    another file in its place has none."""
     try:
-        status = path.stat()
-        readable = stat.S_ISREG(status.st_mode) and bool(status.st_mode & stat.S_IROTH)
-        return readable and _hash(path.read_bytes()) == library_hash
-    except OSError:
+        return bool(path.stat().st_mode & stat.S_IROTH) and _hash(read(path, BYTES_MAX)) == library_hash
+    except (OSError, ValueError):
         return False

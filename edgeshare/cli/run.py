@@ -26,7 +26,7 @@ from edgeshare.contract.units import (
     memory_cap_mib,
     parse_request_percent,
 )
-from edgeshare.loadable import check_loadable
+from edgeshare.loadable import map_to_run
 from edgeshare.v1.allocations_pb2 import (
     SHARE_CLASS_BATCH,
     SHARE_CLASS_LATENCY,
@@ -190,7 +190,7 @@ def hook_library() -> Path:
         raise Unavailable(f"{path} is not there: build it with 'make build', or install the wheel")
     if any(each in str(path) for each in SEPARATORS):
         raise Unavailable(f"{path} has a space, a colon or a dollar in it, which LD_PRELOAD cannot name: move it")
-    check_loadable(path)
+    map_to_run(path).close()
     return path
 
 
