@@ -13,7 +13,7 @@ from edgeshare.v1.status_pb2 import NodeStatus
 from sharemgr.node.metrics import exposition
 from simgpu.create import CONTEXT_OVERHEAD_MIB
 from simgpu.native import BURN
-from simgpu.nvml_profiles import NVML_PROFILES
+from simgpu.nvml_profiles import NVML_PROFILES, REFUSALS
 from simgpu.trees import JETSONS, add_jetson
 from tests.kit.manager.testbed import MIB, Testbed, in_own_folder
 from tests.kit.processes.waiting import PATIENCE_S
@@ -31,6 +31,21 @@ LACKING = {
 }
 """What the manager's log says of each, once for a GPU or for the driver."""
 
+
+NEEDED = (
+    "DeviceGetCount_v2",
+    "DeviceGetHandleByIndex_v2",
+    "DeviceGetUUID",
+    "DeviceGetMemoryInfo_v2",
+    "DeviceGetMemoryInfo",
+)
+NO_NEED = (
+    *("DeviceGetName", "DeviceGetMinorNumber", "DeviceGetPciInfo_v3", "DeviceGetMigMode"),
+    *("DeviceGetComputeRunningProcesses_v2", "DeviceGetComputeRunningProcesses_v3"),
+    *("DeviceGetUtilizationRates", "DeviceGetProcessUtilization"),
+    *("DeviceGetTemperature", "DeviceGetTotalEnergyConsumption"),
+)
+"""What the manager asks of NVML at each look, without which it knows no GPU, and the rest."""
 
 ALLOCATES = """
 import ctypes
@@ -95,6 +110,46 @@ def test_programs_run_side_by_side_and_what_is_not_known_is_said(profiled: Testb
     if name not in LACKING:
         assert said == []
     assert manager.end() == 0
+
+
+def refuse(testbed: Testbed, answer: str, *functions: str) -> None:
+    for function in functions:
+        testbed.machine.set_nvml_answer(f"nvml{function}", answer)
+
+
+def go_on(testbed: Testbed) -> None:
+    """Both programs have more slices."""
+    before = {each.allocation.id: each.grants for each in testbed.status().allocations}
+
+    def more(status: NodeStatus) -> bool:
+        return len(before) == 2 and all(each.grants > before[each.allocation.id] + 10 for each in status.allocations)
+
+    testbed.until(more)
+
+
+@pytest.mark.parametrize("answer", REFUSALS)
+def test_a_driver_that_begins_to_refuse_takes_nothing_from_who_runs_and_is_heard_again_afterwards(answer: str) -> None:
+    with in_own_folder(Testbed, "es-nvml-") as testbed:
+        manager = testbed.manager()
+        two(testbed)
+        testbed.until(working)
+        refuse(testbed, answer, *NO_NEED)
+        testbed.until(lambda status: status.devices[0].processes_unknown)
+        go_on(testbed)
+        # A GPU that says that it is lost is taken to be.
+        assert testbed.status().devices[0].healthy == (answer != "lost")
+        refuse(testbed, answer, *NEEDED)
+        status = testbed.until(lambda status: not status.devices[0].healthy and not status.devices[0].memory_used_mib)
+        assert "nvml" in status.devices[0].cause
+        go_on(testbed)
+        refuse(testbed, "as-ever", *NO_NEED, *NEEDED)
+        testbed.until(lambda status: status.devices[0].healthy and working(status))
+        assert list(testbed.status().devices[0].unmanaged_processes) == []
+        go_on(testbed)
+        lines = manager.log().splitlines()
+        assert not [line for line in lines if "Traceback" in line]
+        assert len(lines) < 40
+        assert manager.end() == 0
 
 
 def test_a_jetson_that_has_nvml_is_listed_once_by_its_devicetree_and_shared() -> None:
