@@ -24,7 +24,7 @@ sys.stdin.read()
 @contextmanager
 def leased(path: Path) -> Iterator[bool]:
     """While somebody tries to have a lease of a file that only its owner may take; whether it could be."""
-    command = [sys.executable, "-c", TAKES, path]
+    command = [sys.executable, "-c", TAKES, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline() == "taken\n"
