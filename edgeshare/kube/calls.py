@@ -74,14 +74,16 @@ class Calls:
         right."""
         settings = settings_of(kubeconfig)
         self._authorization = authorization_by(settings)
-        context, proxy = _tls(settings), _proxy(settings)
+        proxy = _proxy(settings)
         if proxy is None:
+            # Of http nothing is verified; to read whom the system trusts takes 30 ms of a processor.
+            context = None if settings.host.lower().startswith("http:") else _tls(settings)
             self._server: Asking = Connections(settings.host, context, settings.tls_server_name)
         else:
             # Loaded only for a proxy: it takes a client that can all of HTTP.
             from edgeshare.kube.proxied import Proxied  # noqa: PLC0415
 
-            self._server = Proxied(settings.host, context, settings.tls_server_name, proxy)
+            self._server = Proxied(settings.host, _tls(settings), settings.tls_server_name, proxy)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:

@@ -99,12 +99,13 @@ def _load(paths: str, settings: client.Configuration) -> None:
     loader.load_and_set(settings)  # type: ignore[no-untyped-call]
     if command and not settings.api_key and not settings.cert_file:
         raise config.ConfigException(f"its exec plugin {command} gives no credentials: run it to see why")
-    _check_authority(settings.ssl_ca_cert)
+    if settings.ssl_ca_cert:
+        _check_authority(settings.ssl_ca_cert)
     if "tokenFile" in user and not {"auth-provider", "token"} & user.value.keys():
         _read_anew(Path(user.path).parent / user["tokenFile"], settings)
 
 
-def _check_authority(path: str | None) -> None:
+def _check_authority(path: str) -> None:
     try:
         ssl.create_default_context(cafile=path)
     except OSError as error:

@@ -32,7 +32,7 @@ URL = re.compile(r"[!-~]+")
 class Connections:
     """The connections to one server."""
 
-    def __init__(self, url: str, context: ssl.SSLContext, server_name: str | None) -> None:
+    def __init__(self, url: str, context: ssl.SSLContext | None, server_name: str | None) -> None:
         """``context`` is for a URL of https, and ``server_name`` whose certificate is expected there; None: that of
         the URL's host. Raises Unavailable where the URL is none."""
         try:

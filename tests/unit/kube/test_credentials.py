@@ -66,6 +66,26 @@ async def test_a_server_of_another_authority_is_asked_nothing(account: tuple[Ser
     assert not server.asked
 
 
+async def test_where_nothing_is_verified_it_is_not_read_whom_the_system_trusts(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is a quarter of a megabyte of certificates."""
+    read: list[object] = []
+
+    def note(*_: object, **more: object) -> ssl.SSLContext:
+        read.append(more)
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    monkeypatch.setattr(ssl, "create_default_context", note)
+    server.answers = [answer(thing("a", "1"))]
+    calls = Calls(kubeconfig(tmp_path / "kubeconfig", {"server": server.url}))
+    async with calls.open():
+        await calls.call("GET", PODS)
+    assert (len(server.asked), read) == (1, [])
+    Calls(kubeconfig(tmp_path / "secure", {"server": "https://127.0.0.1:1"}))
+    assert len(read) == 1
+
+
 def test_a_certificate_authority_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("no certificate")
     cluster = {"server": "https://127.0.0.1:1", "certificate-authority": str(tmp_path / "ca.crt")}
