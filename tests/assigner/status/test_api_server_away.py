@@ -13,12 +13,20 @@ from tests.kit.assigner.world import ANY, World, complete, first, node
 CRD = Path(__file__).parents[3] / "deploy/chart/crds/acceleratornodes.yaml"
 
 
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[ApiServer]:
-    """One that no other test has: it is ended."""
-    with api_server(tmp_path / "api-server") as server:
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """One that no other tests have: it is ended, and begins again."""
+    with api_server(tmp_path_factory.mktemp("api-server")) as server:
         server.define(CRD)
         yield server
+
+
+@pytest.fixture
+def own_server(ended: ApiServer) -> ApiServer:
+    """The same, which runs before each test."""
+    ended.daemons.start("api-server", ended.plane.api_server())
+    ended.daemons.wait_until("api-server", ended.plane.api_server_ready, READY_S)
+    return ended
 
 
 async def test_while_the_api_server_is_away_use_is_told_on_and_since_when_nodes_may_be_missing(
@@ -49,8 +57,8 @@ async def test_while_the_api_server_is_away_use_is_told_on_and_since_when_nodes_
 async def test_while_the_api_server_is_away_the_page_says_since_when_and_no_more_when_it_is_back(
     own_server: ApiServer, tmp_path: Path, replicas: Replicas
 ) -> None:
-    world = World(own_server, tmp_path / "certificates", "away")
-    with node(world, "n1", [("away", "web")]):
+    world = World(own_server, tmp_path / "certificates", "page")
+    with node(world, "n1", [("page", "web")]):
         asked = await world.serve(replicas, page=ANY)
         token = world.of_all("known")
         await asked.until(token, complete("n1"))

@@ -205,7 +205,7 @@ async def test_nobody_is_told_that_there_is_no_node_before_it_is_known_which_the
 ) -> None:
     # One that may review tokens, and list nothing.
     settings = json.loads(world.server.kubeconfig.read_text())
-    settings["users"][0]["user"] = {"token": world.token("weak", ("clusterrolebinding", "system:auth-delegator"))}
+    settings["users"][0]["user"] = {"token": world.token("weak", ("clusterrolebindings", "system:auth-delegator"))}
     (tmp_path / "kubeconfig").write_text(json.dumps(settings))
     asked = await world.serve(replicas, kubeconfig=str(tmp_path / "kubeconfig"))
     code, why = await asked.refused(world.of_all("all"))

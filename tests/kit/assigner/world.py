@@ -18,10 +18,11 @@ from grpc.aio import AioRpcError, Channel
 
 from edgeshare.cli import cli
 from edgeshare.contract.names import STATUS_CLIENT_NAME
+from edgeshare.kube.kube import APPLY_PATCH
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.cluster_pb2 import ClusterQuery, ClusterState, GetClusterStatusRequest, WatchClusterRequest
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusStub
-from tests.kit.apiserver.api_server import ApiServer, done
+from tests.kit.apiserver.api_server import ApiServer
 from tests.kit.assigner.replicas import Replica, Replicas
 from tests.kit.manager.testbed import Manager, Testbed, in_own_folder
 
@@ -29,6 +30,7 @@ SAFETY_S = 120
 ANY = "127.0.0.1:0"
 """Any port that is free, of this machine alone."""
 SERVED_AS = "edgeshare-status.edgeshare.svc"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 OPTIONS = (("grpc.ssl_target_name_override", SERVED_AS),)
 
 
@@ -56,10 +58,11 @@ class World:
         self.certificates = made(folder)
         self.namespace = name
         """Of the Service, and of those who ask."""
-        done(server.kubectl("create", "namespace", name))
-        done(server.kubectl("create", "namespace", f"{name}-b"))
+        for namespace in (name, f"{name}-b"):
+            server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         # Kubernetes' own `view` is put together by a controller, which is not there.
-        done(server.kubectl("create", "clusterrole", name, "--verb=get,list", "--resource=pods"))
+        reads = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
+        server.ask("POST", f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": [reads]})
 
     def node(self, name: str, pods: list[tuple[str, str]]) -> None:
         """A node's AcceleratorNode: one GPU, of which these pods, by namespace and name, have a tenth each."""
@@ -73,51 +76,51 @@ class World:
         ]
         counts = {"deviceCount": 1, "healthyCount": 1, "allocationCount": len(pods)}
         self._put(
+            "/apis/share.edge/v1alpha1/acceleratornodes",
             {
                 **{"apiVersion": "share.edge/v1alpha1", "kind": "AcceleratorNode", "metadata": {"name": name}},
                 "status": {**counts, "devices": [device], "allocations": allocations},
-            }
+            },
         )
 
     def manager(self, node: str, port: int) -> None:
         """An endpoint of the managers' Service."""
         labels = {"kubernetes.io/service-name": "managers"}
         self._put(
+            f"/apis/discovery.k8s.io/v1/namespaces/{self.namespace}/endpointslices",
             {
                 **{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"},
                 "metadata": {"name": f"managers-{node}", "namespace": self.namespace, "labels": labels},
                 "endpoints": [{"addresses": [own_address()], "nodeName": node, "conditions": {"ready": True}}],
                 "ports": [{"name": "status", "port": port, "protocol": "TCP"}],
-            }
+            },
         )
 
     def pod_waits(self) -> None:
         """A pod `late` of its namespace, which asks for 60 % of a GPU and has no node."""
-        done(self.server.kubectl("create", "serviceaccount", "default", "-n", self.namespace))
+        folder = f"/api/v1/namespaces/{self.namespace}"
+        self.server.ask("POST", f"{folder}/serviceaccounts", {"metadata": {"name": "default"}})
         spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"edge/gpu-percent": "60"}}}]}
-        metadata = {"name": "late", "namespace": self.namespace}
-        done(self.server.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
+        self.server.ask("POST", f"{folder}/pods", {"metadata": {"name": "late"}, "spec": spec})
 
-    def token(self, name: str, *rights: tuple[str, ...]) -> str:
-        """That of a new service account; each right is of `kubectl create` for what gives it."""
-        done(self.server.kubectl("create", "serviceaccount", name, "-n", self.namespace))
-        for place, words in enumerate(rights):
-            kind, role, *where = words
-            who = f"--serviceaccount={self.namespace}:{name}"
-            done(
-                self.server.kubectl(
-                    "create", kind, f"{self.namespace}-{name}-{place}", f"--clusterrole={role}", who, *where
-                )
-            )
-        return done(self.server.kubectl("create", "token", name, "-n", self.namespace)).stdout.strip()
+    def token(self, name: str, *rights: tuple[str, str]) -> str:
+        """That of a new service account; each right is a ClusterRole in a folder of bindings."""
+        accounts = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
+        self.server.ask("POST", accounts, {"metadata": {"name": name}})
+        account = {"kind": "ServiceAccount", "name": name, "namespace": self.namespace}
+        for folder, role in rights:
+            binding = {"roleRef": {"kind": "ClusterRole", "name": role}, "subjects": [account]}
+            self.server.ask("POST", f"{RBAC}/{folder}", {"metadata": {"name": f"{self.namespace}-{name}"}, **binding})
+        token: str = self.server.ask("POST", f"{accounts}/{name}/token", {"spec": {}})["status"]["token"]
+        return token
 
     def of_one_namespace(self, name: str, namespace: str) -> str:
         """The token of one who may read the pods of a namespace."""
-        return self.token(name, ("rolebinding", self.namespace, "-n", namespace))
+        return self.token(name, (f"namespaces/{namespace}/rolebindings", self.namespace))
 
     def of_all(self, name: str) -> str:
         """The token of one who may read the pods of all."""
-        return self.token(name, ("clusterrolebinding", self.namespace))
+        return self.token(name, ("clusterrolebindings", self.namespace))
 
     async def serve(self, replicas: Replicas, page: str = "", **more: Any) -> "Asked":
         """The cluster part, with its ``page`` at that address."""
@@ -140,8 +143,9 @@ class World:
         of = {"certificate": f"{name}.crt", "private_key": f"{name}.key", "authority": "ca.crt"}
         return {key: str(self.certificates / file) for key, file in of.items()}
 
-    def _put(self, thing: dict[str, Any]) -> None:
-        done(self.server.kubectl("apply", "-f", "-", stdin=json.dumps(thing)))
+    def _put(self, folder: str, thing: dict[str, Any]) -> None:
+        path = f"{folder}/{thing['metadata']['name']}?fieldManager=tests&force=true"
+        self.server.ask("PATCH", path, thing, APPLY_PATCH)
 
 
 class Asked:
