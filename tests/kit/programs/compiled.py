@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -73,22 +73,47 @@ def key_of(name: str, commands: Sequence[Sequence[str]], root: Path = ROOT) -> s
 
 def compiled(name: str, *commands: Sequence[str]) -> Path:
     """The file of that name which these commands make in the folder that they are run in. Raises CalledProcessError."""
-    key = key_of(name, commands)
 
     def make(folder: Path) -> None:
         _remove_unused()
         folder.mkdir()
         for command in commands:
-            # What is told of a source is told from the tree's root on, be it of another tree.
-            placeless = (f"-ffile-prefix-map={ROOT}=.",) if "-g" in command else ()
-            subprocess.run([*command, *placeless], check=True, cwd=folder)
+            _run(command, folder)
 
+    return _kept(key_of(name, commands, ROOT), make) / name
+
+
+def _kept(key: str, make: Callable[[Path], None]) -> Path:
     while True:
         folder = make_once(KEPT / key, make)
         # Somebody else may have removed it just now, as one that was not used for long.
         with suppress(FileNotFoundError):
             os.utime(folder)
-            return folder / name
+            return folder
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    """What the compiler alone makes of sources is kept by the text that it sees, too: most of what lies where a program
+    looks for what it includes it does not include."""
+    # What is told of a source is told from the tree's root on, be it of another tree.
+    placeless = [*command, *((f"-ffile-prefix-map={ROOT}=.",) if "-g" in command else ())]
+    if command[0] != "gcc" or "-o" not in command or not any(word.endswith((".c", ".S")) for word in command):
+        subprocess.run(placeless, check=True, cwd=folder)
+        return
+    at = command.index("-o")
+    output = command[at + 1]
+    told = [*command[:at], *command[at + 2 :]]
+    text = subprocess.run([*told, "-E"], check=True, cwd=folder.parent, stdout=subprocess.PIPE).stdout
+    root = str(ROOT).encode()
+    seen = hashlib.sha256(json.dumps(command).encode().replace(root, b"") + text.replace(root, b"") + _compiler())
+
+    def make(made: Path) -> None:
+        made.mkdir()
+        subprocess.run(placeless, check=True, cwd=made)
+
+    while not (folder / output).exists():
+        with suppress(FileNotFoundError):
+            os.link(_kept(seen.hexdigest(), make) / output, folder / output)
 
 
 def _remove_unused() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.programs import compiled as kept
 from tests.kit.programs.compiled import _state_of, compiled, key_of
 
 
@@ -59,3 +60,28 @@ def test_what_is_kept_names_no_place(tmp_path: Path) -> None:
     source = root / "tests/simgpu/c/property.c"
     built = compiled("object", ["gcc", "-g", f"-I{root}/simgpu", "-c", str(source), "-o", "object"])
     assert str(root).encode() not in built.read_bytes()
+
+
+def test_what_a_source_does_not_include_has_it_compiled_no_more(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two programs with what lies in one folder only that is compiled again which includes what was changed."""
+    monkeypatch.setattr(kept, "ROOT", tree)
+    monkeypatch.setattr(kept, "KEPT", tree.parent / "kept")
+    programs = {name: tree / f"tests/{name}/program.c" for name in ("with", "without")}
+    for name, source in programs.items():
+        source.parent.mkdir()
+        source.write_text(f"{'#include <wire.h>' if name == 'with' else ''}\nint c;\n")
+
+    def made() -> list[int]:
+        _state_of.cache_clear()
+        objects = (
+            compiled("object", ["gcc", f"-I{tree}/cuda_hook", "-c", str(each), "-o", "object"])
+            for each in programs.values()
+        )
+        return [each.stat().st_ino for each in objects]
+
+    before = made()
+    assert made() == before
+    (tree / "cuda_hook/wire.h").write_text("int d;\n")
+    after = made()
+    assert after[0] != before[0]
+    assert after[1] == before[1]
