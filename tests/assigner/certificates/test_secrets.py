@@ -1,7 +1,6 @@
 """The Secrets of a real API server: made, renewed, and left where they are somebody else's."""
 
 import base64
-import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ from click.testing import CliRunner
 
 from edgeshare.cli import cli
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
-from edgeshare.kube.kube import Kube
+from edgeshare.kube.kube import MERGE_PATCH, Kube
 from edgeshare.kube.messages import Conflicting, Refused
 from sharemgr.cluster.issuing.issuing import issue
 from sharemgr.cluster.issuing.kube_secrets import KubeSecrets
@@ -26,6 +25,7 @@ DAYS = 360
 HOSTS = frozenset({"edgeshare-assigner.default.svc"})
 NOBODY = "system:serviceaccount:default:default"
 SUFFIXES = ("-ca", "", "-scheduler")
+SECRETS = "/api/v1/namespaces/default/secrets"
 
 
 class Place:
@@ -46,7 +46,7 @@ class Place:
 
     def found(self) -> dict[str, Object]:
         """The Secrets that are there, by the ends of their names."""
-        listed = json.loads(done(self.server.kubectl("get", "secrets", "--output=json")).stdout)
+        listed = self.server.ask("GET", SECRETS)
         named = {f"{self.name}{each}": each for each in SUFFIXES}
         objects = ((each["metadata"]["name"], each) for each in listed["items"])
         return {named[name]: each for name, each in objects if name in named}
@@ -55,11 +55,10 @@ class Place:
         return {suffix: each["metadata"]["resourceVersion"] for suffix, each in self.found().items()}
 
     def patch(self, suffix: str, change: Object) -> None:
-        words = ("patch", "secret", f"{self.name}{suffix}", "--type=merge", f"--patch={json.dumps(change)}")
-        done(self.server.kubectl(*words))
+        self.server.ask("PATCH", f"{SECRETS}/{self.name}{suffix}", change, MERGE_PATCH)
 
     def delete(self, suffix: str) -> None:
-        done(self.server.kubectl("delete", "secret", f"{self.name}{suffix}"))
+        self.server.ask("DELETE", f"{SECRETS}/{self.name}{suffix}")
 
 
 @pytest.fixture

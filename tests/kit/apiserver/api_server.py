@@ -64,12 +64,14 @@ class ApiServer:
         host, pool, _ = connection(self.kubeconfig)
         return host, pool
 
-    def ask(self, method: str, path: str, thing: Mapping[str, Any], kind: str = "application/json") -> dict[str, Any]:
+    def ask(
+        self, method: str, path: str, thing: Mapping[str, Any] | None = None, kind: str = "application/json"
+    ) -> dict[str, Any]:
         """What the administrator is answered, as an object; it must succeed. A kubectl takes 60 ms of a processor to
         begin."""
         host, pool = self._reached
-        headers = {"Content-Type": kind}
-        answer = pool.request(method, f"{host}{path}", body=json.dumps(thing), headers=headers, timeout=READY_S)
+        body, headers = (None, {}) if thing is None else (json.dumps(thing), {"Content-Type": kind})
+        answer = pool.request(method, f"{host}{path}", body=body, headers=headers, timeout=READY_S)
         assert answer.status // 100 == 2, f"{method} {path}: {answer.data.decode()}"
         told: dict[str, Any] = answer.json()
         return told
