@@ -13,7 +13,7 @@ NATIVE = setup.py simgpu/setup.py $(wildcard cuda_hook/build_*.py) \
 CACHE = $(or $(EDGESHARE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/edgeshare)
 
 GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
-GROUPS_OF_SOAK = soak-virtual soak-sim soak-simgpu soak-memory soak-cluster
+GROUPS_OF_SOAK = soak-properties soak-virtual soak-sim soak-simgpu soak-memory soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed test-slowly soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
 .PHONY: gpu-test format lock proto schema manifest docs bench bench-cluster cluster cluster-figures cluster-down wheel release clean
@@ -136,6 +136,11 @@ test: setup
 soak: build setup
 	@rm -f $(GROUPS_OF_SOAK:%=build/junit/%.xml); $(MAKE) --no-print-directory --keep-going $(GROUPS_OF_SOAK); failed=$$?; \
 	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_SOAK) && exit $$failed
+
+# All examples of each property, of which `make test` tries half.
+soak-properties: build setup
+	$(pytest) --soak $(BESIDE) tests/unit tests/labeller/test_gpu_labels.py tests/labeller/test_properties.py tests/assigner/http1 \
+	    tests/assigner/http2
 
 soak-virtual: build setup
 	$(pytest) --soak $(BESIDE) tests/virtual/test_attacks.py tests/virtual/sharing/test_lies.py tests/virtual/test_explore.py tests/virtual/figures/test_figures.py tests/virtual/figures/test_mixes.py

@@ -18,6 +18,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from simgpu.readings import MADE, Misuses
 from tests.kit.processes.daemons import GO
+from tests.kit.properties.examples import WHOLE
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,8 +27,10 @@ os.environ.update({**GO, **os.environ})
 
 # How long an example takes, or the choice of one, is the machine's to say.
 ANY_TIME = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.register_profile("same", ANY_TIME, derandomize=True, print_blob=False)
-hypothesis.settings.register_profile("explore", ANY_TIME, print_blob=True)
+SAME = hypothesis.settings(ANY_TIME, derandomize=True, print_blob=False)
+hypothesis.settings.register_profile("same", SAME, max_examples=WHOLE // 2)
+hypothesis.settings.register_profile("whole", SAME, max_examples=WHOLE)
+hypothesis.settings.register_profile("explore", ANY_TIME, print_blob=True, max_examples=WHOLE)
 # The same change must not pass once and fail once; who looks for more says --hypothesis-profile=explore.
 hypothesis.settings.load_profile("same")
 
@@ -107,9 +110,11 @@ def watch_machine(event: str, arguments: tuple[object, ...]) -> None:
         WATCHED.append(Misuses(directory))
 
 
-def pytest_configure() -> None:
-    """Every simulated machine is watched, whoever makes it here."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Every simulated machine is watched, whoever makes it here; and --soak tries all examples of a property."""
     sys.addaudithook(watch_machine)
+    if config.getoption("soak"):
+        hypothesis.settings.load_profile("whole")
 
 
 def pytest_unconfigure() -> None:

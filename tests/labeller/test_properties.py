@@ -13,6 +13,7 @@ from labeller.facts import DriverFacts, Facts, GpuFacts, NvmlFacts
 from labeller.labels import labels_of
 from tests.kit.labeller.labelling import invalid
 from tests.kit.labeller.machines import DEVICETREE
+from tests.kit.properties.examples import examples
 
 # Strings as a devicetree has them, and what comes near.
 LIKELY = st.lists(st.text("ab,+-._ /\u00e9", max_size=70), max_size=6).map(
@@ -36,7 +37,7 @@ def labels_with(files: dict[str, bytes]) -> tuple[dict[str, str], dict[str, str]
 
 @given(CONTENT, CONTENT)
 @example(b"\0\0,\0", b"-,-\0" + b"a" * 200 + b",\0")
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_every_label_is_valid_for_any_devicetree(root: bytes, gpu: bytes) -> None:
     labels, troubles = labels_with({f"{DEVICETREE}/compatible": root, f"{DEVICETREE}/soc/gpu@0/compatible": gpu})
     assert invalid(labels) == []
@@ -46,7 +47,7 @@ def test_every_label_is_valid_for_any_devicetree(root: bytes, gpu: bytes) -> Non
 
 
 @given(LIKELY, LIKELY)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_string_of_a_good_devicetree_is_counted(root: bytes, gpu: bytes) -> None:
     labels, troubles = labels_with({f"{DEVICETREE}/compatible": root, f"{DEVICETREE}/soc/gpu@0/compatible": gpu})
     assert troubles == {}
@@ -56,7 +57,7 @@ def test_every_string_of_a_good_devicetree_is_counted(root: bytes, gpu: bytes) -
 
 
 @given(CONTENT, CONTENT, CONTENT)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_label_is_valid_for_any_jetson(board: bytes, model: bytes, release: bytes) -> None:
     labels, _ = labels_with(
         {

@@ -11,6 +11,7 @@ from sharemgr.node.turns.account import State
 from sharemgr.node.turns.commands import Revoke
 from sharemgr.node.turns.settings import Share
 from tests.kit.arbiter.world import NAMES, SETTINGS, ArbiterWorld, SimulatedAllocation, SimulatedClient
+from tests.kit.properties.examples import examples
 
 DELAYS_NS = st.sampled_from([1, 7 * US, 150 * US, 301 * US, 1 * MS, 5 * MS, 17 * MS, 80 * MS, 700 * MS])
 
@@ -241,6 +242,6 @@ def test_the_arbiter_keeps_its_promises_whatever_happens() -> None:
     run_state_machine_as_test(
         ArbiterMachine,
         settings=hypothesis_settings(
-            max_examples=150, stateful_step_count=50, deadline=None, derandomize=True, print_blob=False
+            max_examples=examples(150), stateful_step_count=50, deadline=None, derandomize=True, print_blob=False
         ),
     )

@@ -15,6 +15,7 @@ from sharemgr.cluster.state.books import AcceleratorNode, Listed
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Take
 from tests.kit.assigner.plain_account import PlainAccount, Said
+from tests.kit.properties.examples import examples
 
 NODES = ("n0", "n1", "n2")
 FAULT = "it tells nonsense"
@@ -288,4 +289,4 @@ class Everything(PlainAccount, RuleBasedStateMachine):
 
 
 TestEverything = Everything.TestCase
-TestEverything.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestEverything.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cuda_hook.gate import GatePages
 from sharemgr.node.memory.allowances import Memory
+from tests.kit.properties.examples import examples
 
 CAP_BYTES = 10_000
 SIZES = st.integers(1, 200) | st.integers(1, CAP_BYTES)
@@ -265,4 +266,4 @@ class Books(RuleBasedStateMachine):
 
 
 TestBooks = Books.TestCase
-TestBooks.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
+TestBooks.settings = settings(max_examples=examples(100), stateful_step_count=60, deadline=None)

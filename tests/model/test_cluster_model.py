@@ -16,6 +16,7 @@ from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Holding, Request
+from tests.kit.properties.examples import examples
 
 NODES = ("n0", "n1", "n2")
 MEMORY_MIB = {"small": 0, "T4": 1000, "A100": 4000}
@@ -201,4 +202,4 @@ class Assigner(RuleBasedStateMachine):
 
 
 TestAssigner = Assigner.TestCase
-TestAssigner.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestAssigner.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

@@ -11,6 +11,7 @@ from sharemgr.node.turns.gate import Gate, Rule
 from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.share.limit import throttled_until_ns
 from sharemgr.node.turns.share.standing import Standing
+from tests.kit.properties.examples import examples
 
 SETTINGS = Settings()
 RULE = Rule()
@@ -99,7 +100,7 @@ steps = st.lists(st.tuples(st.integers(1, SLICE_NS), st.booleans()), min_size=1,
 
 
 @given(world=worlds, steps=steps)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_lags_add_up_to_nothing_and_none_is_above_its_bound(world: World, steps: list[tuple[int, bool]]) -> None:
     for elapsed_ns, whole in 8 * steps:
         world.step(elapsed_ns, whole=whole)
@@ -109,7 +110,7 @@ def test_lags_add_up_to_nothing_and_none_is_above_its_bound(world: World, steps:
 
 
 @given(world=worlds, steps=steps)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_no_heavy_one_is_let_in_beside_a_heavy_one(world: World, steps: list[tuple[int, bool]]) -> None:
     for elapsed_ns, whole in 8 * steps:
         before = {index for index, (gate, _) in enumerate(world.clients) if gate.open}
@@ -124,7 +125,7 @@ def test_no_heavy_one_is_let_in_beside_a_heavy_one(world: World, steps: list[tup
 
 
 @given(world=worlds, steps=steps)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_gate_is_closed_for_a_reason_of_the_table_alone(world: World, steps: list[tuple[int, bool]]) -> None:
     for elapsed_ns, whole in steps:
         before = {index for index, (gate, _) in enumerate(world.clients) if gate.open}
@@ -140,7 +141,7 @@ def test_a_gate_is_closed_for_a_reason_of_the_table_alone(world: World, steps: l
 
 
 @given(world=worlds)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_whoever_waits_and_may_run_is_let_in(world: World) -> None:
     for _ in range(SETTINGS.window_ns // SLICE_NS + 600):
         world.step(SLICE_NS - DRAIN_NS, whole=True)
@@ -154,7 +155,7 @@ def test_whoever_waits_and_may_run_is_let_in(world: World) -> None:
 
 
 @given(world=worlds)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_limit_is_never_passed(world: World) -> None:
     for _ in range(600):
         world.step(SLICE_NS, whole=True)
@@ -165,7 +166,7 @@ def test_a_limit_is_never_passed(world: World) -> None:
 
 
 @given(world=worlds, steps=steps, liars=st.sets(st.integers(0, 7), min_size=1))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_whoever_is_doubted_is_charged_what_it_used_at_least_and_never_stays_in(
     world: World, steps: list[tuple[int, bool]], liars: set[int]
 ) -> None:

@@ -18,6 +18,7 @@ from deviceplugin.health.rules import (
 from deviceplugin.health.state import DoubleBitError, Look, Moment, State, Xid
 from edgeshare.contract.health import Answer, Reason
 from edgeshare.contract.units import NS_PER_S
+from tests.kit.properties.examples import examples
 
 LIMIT_C = 90
 SETTINGS = HealthConfig(temperature_limit_c=LIMIT_C).settings()
@@ -197,4 +198,4 @@ class HealthAgainstHistory(RuleBasedStateMachine):
 
 
 TestHealth = HealthAgainstHistory.TestCase
-TestHealth.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestHealth.settings = settings(max_examples=examples(200), stateful_step_count=40, deadline=None)

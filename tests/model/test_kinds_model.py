@@ -15,6 +15,7 @@ from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.preemption import victims
 from sharemgr.cluster.state.accelerators import parse_node
 from sharemgr.cluster.state.pods import parse_pod
+from tests.kit.properties.examples import examples
 
 RESOURCES = {"gpu": "edge/gpu-percent", "edgetpu": "edge/tpu-percent"}
 KINDS = {resource: kind for kind, resource in RESOURCES.items()}
@@ -192,5 +193,5 @@ class Cluster(RuleBasedStateMachine):
         assert not self.assigner.books.overcommitted()
 
 
-Cluster.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Cluster.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestCluster = Cluster.TestCase

@@ -11,6 +11,7 @@ from edgeshare.contract.units import NS_PER_US as US
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Command, Grant, Prolong, Revoke
 from sharemgr.node.turns.settings import Settings, Share
+from tests.kit.properties.examples import examples
 
 SETTINGS = Settings()
 TICK_LATE_NS = 50 * US
@@ -45,7 +46,7 @@ def slice_ns(hand_over_ns: int, count: int) -> int:
 
 
 @given(rivals=rivals(), late_ns=st.integers(0, TICK_LATE_NS), hand_over_ns=st.integers(0, HAND_OVER_MOST_NS))
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_no_lag_leaves_its_bound(rivals: list[Rival], late_ns: int, hand_over_ns: int) -> None:
     arbiter = Arbiter(SETTINGS)
     by_name = {f"a{index}": rival for index, rival in enumerate(rivals)}
@@ -174,7 +175,7 @@ class World:
 
 
 @given(busy=BUSY, sleepers=SLEEPERS, hand_over_ns=st.sampled_from([0, 20 * US, 100 * US, 250 * US, HAND_OVER_MOST_NS]))
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_no_lag_leaves_its_bound_whoever_wakes(busy: list[int], sleepers: list[Sleeper], hand_over_ns: int) -> None:
     world = World(busy, sleepers, hand_over_ns)
     count = len(world.shares)

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from cuda_hook.gate import GatePages
 from edgeshare.contract.errors import InvalidRequest
 from sharemgr.node.memory.allowances import Memory
+from tests.kit.properties.examples import examples
 
 CAP_BYTES = 10_000
 DEVICES = 2
@@ -175,6 +176,6 @@ class HostileWords(RuleBasedStateMachine):
 
 
 TestMemory = MemoryOfOneAllocation.TestCase
-TestMemory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestMemory.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 TestHostileWords = HostileWords.TestCase
-TestHostileWords.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestHostileWords.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)

@@ -13,6 +13,7 @@ from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.server.http1 import BESIDE_BODY_BYTES_MAX, WAITING_MAX
 from sharemgr.cluster.server.serving import BODY_BYTES_MAX
 from tests.kit.assigner.asker import SAFETY_S, Running
+from tests.kit.properties.examples import examples
 
 READ_BYTES_MAX = 256 * 1024
 """What asyncio reads at a time."""
@@ -177,7 +178,7 @@ async def test_one_that_does_not_read_and_says_nothing_is_sent_away(
     assert not running.server.bodies.bytes
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(
         st.sampled_from(

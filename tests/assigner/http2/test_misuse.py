@@ -24,6 +24,7 @@ from sharemgr.cluster.server import http2, serving
 from sharemgr.cluster.server.frames import SPARE_MAX
 from sharemgr.cluster.server.h2_server import HEADERS_BYTES_MAX
 from tests.kit.assigner.http2_client import PREFACE, SAFETY_S, Running, Verbs, headers_frame, request
+from tests.kit.properties.examples import examples
 
 PINGS = PingFrame(opaque_data=bytes(8)).serialize() * 4096
 ANSWER_BYTES = 100_000
@@ -69,7 +70,7 @@ async def test_what_is_no_http2_ends_its_connection_and_no_other(running: Runnin
         assert await client.ask("/filter") == (200, "1")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parts=st.lists(
         st.builds(

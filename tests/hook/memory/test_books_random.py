@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from tests.kit.hook.memory_world import EXACT, OF_CONTEXTS, World
 from tests.kit.hook.stage import Stage
-
-USUAL, SOAK = 100, 10_000
-"""Sequences of `make test` and `make soak`."""
+from tests.kit.properties.examples import examples
 
 STRETCH = 100
-"""So many are one test: what each of its machines keeps open is closed at its end."""
+"""So many sequences are one test: what each of its machines keeps open is closed at its end."""
+
+SOAK = 10_000
+"""Sequences of `make soak`; of `make test` those of one stretch that it tries."""
 
 WHO = st.integers(0, 1)
 WHICH = st.integers(0, 20)
@@ -62,12 +63,12 @@ def play(programs: Path, steps: list[tuple[object, ...]]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "first" in metafunc.fixturenames:
-        most = SOAK if metafunc.config.getoption("soak") else USUAL
+        most = SOAK if metafunc.config.getoption("soak") else STRETCH
         metafunc.parametrize("first", range(0, most, STRETCH))
 
 
 @pytest.mark.timeout(900)
 def test_after_any_sequence_all_memory_is_free_again_to_the_byte(programs: Path, first: int) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    some = settings(max_examples=STRETCH, deadline=None, suppress_health_check=checks)
+    some = settings(max_examples=examples(STRETCH), deadline=None, suppress_health_check=checks)
     seed(first)(some(given(STEPS)(lambda steps: play(programs, steps))))()

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from deviceplugin.units.ledger import Allocation, Ledger, Owner
+from tests.kit.properties.examples import examples
 
 UNITS = st.frozensets(st.sampled_from("abcdef"), min_size=1)
 IDS = st.sampled_from(["gpu-1", "gpu-2", "gpu-3"])
@@ -46,4 +47,4 @@ class LedgerAgainstModel(RuleBasedStateMachine):
 
 
 TestLedger = LedgerAgainstModel.TestCase
-TestLedger.settings = settings(max_examples=50, stateful_step_count=20)
+TestLedger.settings = settings(max_examples=examples(50), stateful_step_count=20)

@@ -20,6 +20,7 @@ from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
+from tests.kit.properties.examples import examples
 
 NAMES = [f"n{number}" for number in range(6)]
 
@@ -59,7 +60,7 @@ def cluster(policy: str, cpu_milli: int = 16_000) -> tuple[Ledger, Table, Shapes
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_the_best_by_kinds_is_the_best_of_all(policy: str, data: st.DataObject) -> None:
     ledger, table, shapes, kinds = cluster(policy, cpu_milli=4_000)

@@ -1,0 +1,1 @@
+"""Properties that hypothesis tries: `examples.py` says with how many examples."""
