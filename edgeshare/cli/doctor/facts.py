@@ -1,5 +1,6 @@
 """What was seen of a node: plain values, of which the rules say what is wrong."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -35,6 +36,16 @@ class Kubelet:
     """A kubelet's sockets, by path; none where no kubelet has a folder."""
 
     sockets: tuple[tuple[str, Socket], ...]
+
+
+@dataclass(frozen=True)
+class OtherPlugins:
+    """What other device plugins of the node hand out."""
+
+    ids: Mapping[str, Collection[str]]
+    """The ids of the devices of each of their resources."""
+    error: str = ""
+    """Why that is not known."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,8 @@ class Node:
     as_root: bool
     devices: Devices
     kubelet: Kubelet
+    other_plugins: OtherPlugins
+    """Asked for where there are GPUs and a kubelet."""
     runtimes: tuple[Runtime, ...]
     toolkit: Toolkit | None
     hook: Hook

@@ -1,5 +1,6 @@
 """Looks at a node: reads, connects, and has one program load the hook. Changes nothing."""
 
+import asyncio
 import errno
 import logging
 import os
@@ -11,14 +12,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, Socket
+from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, OtherPlugins, Socket
 from edgeshare.cli.doctor.runtimes import read_runtimes, read_toolkit
 from edgeshare.cli.run import hook_library
+from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.names import KUBELET_DIR, KUBELET_SOCKET, PLUGINS_DIR, POD_RESOURCES_SOCKET, STATUS_SOCKET
+from edgeshare.contract.names import (
+    GPU_PERCENT,
+    KUBELET_DIR,
+    KUBELET_SOCKET,
+    PLUGINS_DIR,
+    POD_RESOURCES_SOCKET,
+    STATUS_SOCKET,
+)
 from edgeshare.inventory.config import InventoryConfig
 from edgeshare.inventory.sources import Inventories, sources_of
 from edgeshare.inventory.tree import Tree
+from edgeshare.kubelet.podresources import PodResources
 
 PATIENCE_S = 5
 """For what takes milliseconds where all is well."""
@@ -42,10 +52,12 @@ def examine(root: Path, kubelet_dir: Path, runtime_dir: Path, state_dir: Path) -
         board, unreadable = _board(tree), ""
     except Unavailable as error:
         board, unreadable = Board(0, memory_cgroup=True), str(error)
+    devices, kubelet = _devices(root), _kubelet(root, kubelet_dir)
     return Node(
         as_root=os.geteuid() == 0,
-        devices=_devices(root),
-        kubelet=_kubelet(root, kubelet_dir),
+        devices=devices,
+        kubelet=kubelet,
+        other_plugins=_other_plugins(root, devices, kubelet),
         runtimes=tuple(read_runtimes(tree)),
         toolkit=read_toolkit(tree),
         hook=_hook(root, state_dir),
@@ -112,6 +124,18 @@ def _asked(path: Path) -> Socket:
                 return Socket.ABSENT
             return Socket.FORBIDDEN if error.errno in (errno.EACCES, errno.EPERM) else Socket.REFUSED
     return Socket.SERVED
+
+
+def _other_plugins(root: Path, devices: Devices, kubelet: Kubelet) -> OtherPlugins:
+    """As the kubelet tells, where there is a GPU that another one may have, too."""
+    served = [path for path, socket in kubelet.sockets if socket is Socket.SERVED]
+    asked = [path for path in served if path.endswith(POD_RESOURCES_SOCKET)]
+    if not asked or all(device.accelerator is not Accelerator.GPU for device in devices.found):
+        return OtherPlugins({})
+    try:
+        return OtherPlugins(asyncio.run(PodResources(_below(root, Path(asked[0])), GPU_PERCENT).others()))
+    except Unavailable as error:
+        return OtherPlugins({}, str(error))
 
 
 def _hook(root: Path, state_dir: Path) -> Hook:

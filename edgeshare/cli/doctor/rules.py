@@ -12,12 +12,14 @@ from edgeshare.cli.doctor.facts import (
     Hook,
     Kubelet,
     Node,
+    OtherPlugins,
     Runtime,
     Socket,
     Toolkit,
 )
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.names import KUBELET_DIR, PLUGINS_DIR
+from edgeshare.inventory.contested import contested
 
 GLIBC_LEAST = (2, 17)
 """The oldest C library that the hook of a wheel is built for (cuda_hook/build_plain.py, ``OLDEST``)."""
@@ -60,6 +62,7 @@ def findings(node: Node) -> list[Finding]:
         found.append(Finding("rights", State.NOTE, "not run as root: some of what follows may be hidden", mend))
     found += _devices(node.devices)
     found += _kubelet(node.kubelet)
+    found += _other_plugins(node.other_plugins, node.devices)
     has_gpu = any(device.accelerator is Accelerator.GPU and device.source == "nvml" for device in node.devices.found)
     if node.kubelet.sockets and has_gpu:
         found += _runtimes(node.runtimes)
@@ -113,6 +116,15 @@ def _value_for(path: str) -> str:
         return ""
     value = f"kubeletDevicePluginsDir={folder}" if name == PLUGINS_DIR else f"kubeletRootDir={above}"
     return f"install the chart with --set {value}"
+
+
+def _other_plugins(others: OtherPlugins, devices: Devices) -> Iterator[Finding]:
+    """A device that ours leaves out is theirs, and that is well: which those are, a node's files do not say."""
+    for text in contested(devices.found, others.ids).values():
+        yield Finding("plugins", State.NOTE, text)
+    if others.error:
+        text = f"not known whether another device plugin has these GPUs too: {others.error}"
+        yield Finding("plugins", State.NOTE, text, "look at the kubelet's log")
 
 
 def _runtimes(runtimes: tuple[Runtime, ...]) -> Iterator[Finding]:
