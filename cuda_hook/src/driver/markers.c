@@ -7,7 +7,8 @@
 #include "driver/streams.h"
 #include "driver/symbols.h"
 
-enum { A_STREAM = 4 }; /* so many are made for each at most, but for what queues behind more than it can (closed.c) */
+/* Of the four that a stream has (closed.c) one stays for the end of a batch that has to end, which may be in all streams. */
+enum { SPARE_A_STREAM = 3 };
 
 /* Of the context that has this place; the number of another says that the events have ended with it. */
 static struct pool {
@@ -99,7 +100,7 @@ bool es_markers_left(uint32_t count) {
         if (pools[i].made != 0 && es_context_handle(pools[i].number) != NULL)
             used += pools[i].made - pools[i].count;
     }
-    return used + count < A_STREAM * es_streams_count();
+    return used + count <= SPARE_A_STREAM * es_streams_count();
 }
 
 /* Done, or by NVIDIA's description of the error nothing of the context or the process runs any more. Any other error says

@@ -26,8 +26,7 @@ struct es_marker es_marker_record(int stream, bool foreign);
 /* A marker is not needed any more: back to the pool of its context, unless somebody sleeps on it. */
 void es_marker_give(int context, CUevent event) ES_LOCKED(es_state_lock);
 
-/* May so many be taken that nothing needs, but that tell more? Of the four that a stream has at most one stays for the end of a
- * batch that has to end. */
+/* May so many be taken that nothing needs, but that tell more? */
 bool es_markers_left(uint32_t count) ES_LOCKED(es_state_lock);
 
 /* Has the device come to a marker? */
