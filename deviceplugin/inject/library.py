@@ -89,7 +89,7 @@ class Library:
             self._mapped[library_hash] = map_to_run(path)
             return
         if library_hash != self.hash:
-            if path.is_file():
+            if path.is_file() and path.stat().st_size:
                 # Says so where a process has a lease of it, and that it is to be tried again.
                 map_to_run(path).close()
             raise Unavailable(

@@ -55,13 +55,14 @@ def test_another_versions_library_that_is_gone_keeps_its_container_from_starting
         library.check("0" * 32)
 
 
+@pytest.mark.parametrize("left", [b"first versio", b""])
 def test_a_damaged_library_of_another_version_keeps_its_container_from_starting(
-    library: Library, source: Path, tmp_path: Path
+    library: Library, source: Path, tmp_path: Path, left: bytes
 ) -> None:
     second = newer(tmp_path / "state/hook", source)
     first = library.path(library.hash)
     first.chmod(0o755)
-    first.write_bytes(b"first versio")
+    first.write_bytes(left)
     with pytest.raises(Unavailable, match="or damaged: make the pod anew"):
         second.check(library.hash)
 
