@@ -28,7 +28,7 @@ from sharemgr.cluster.state.accelerators import parse_node
 from sharemgr.cluster.state.books import AcceleratorNode, Books
 from sharemgr.cluster.state.cores import Offer, parse_offer
 from sharemgr.cluster.state.looked_at import LookedAtOfAcceleratorNode, LookedAtOfNode, LookedAtOfPod
-from sharemgr.cluster.state.pods import SharePod, parse_pod
+from sharemgr.cluster.state.pods import parse_pod
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Service:
 
             return tell_both
 
-        pod = partial(_pod, assigner.books.pod)
+        pod = partial(read, partial(parse_pod, bound=assigner.books.pod, reserved=binder.reserved))
         return Session(
             verbs=Verbs(assigner, binder, self._metrics).by_name,
             sources=(
@@ -156,10 +156,6 @@ async def _forget_idle(assigner: Assigner) -> None:
     while True:
         await asyncio.sleep(IDLE_S)
         assigner.forget_idle()
-
-
-def _pod(bound: Callable[[str], SharePod | None], thing: Json) -> SharePod | None:
-    return read(partial(parse_pod, bound=bound), thing)
 
 
 def _node(thing: Json) -> AcceleratorNode | None:

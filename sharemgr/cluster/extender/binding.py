@@ -61,6 +61,11 @@ class Binder:
         """How many reservations there are of which nobody knows whether their Binding was written."""
         return sum(each.in_doubt for each in self._reservations.values())
 
+    def reserved(self, uid: str) -> SharePod | None:
+        """A pod as its Binding writes it, or was read to be bound; None where nothing is reserved for it."""
+        reservation = self._reservations.get(uid)
+        return None if reservation is None else reservation.pod
+
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> None:
         """Binds the pod to that node; also where that was done before. Raises NoRoom with the reason, NotFound,
         AlreadyExists where it is bound to another node, InvalidRequest, Unavailable."""

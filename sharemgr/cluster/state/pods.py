@@ -85,12 +85,17 @@ class SharePod:
         ]
 
 
-def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid: None) -> SharePod:
+def parse_pod(
+    pod: object,
+    bound: Callable[[str], SharePod | None] = lambda uid: None,
+    reserved: Callable[[str], SharePod | None] = lambda uid: None,
+) -> SharePod:
     """Of a pod's JSON what the assigner looks at. Raises InvalidRequest for what is no pod; what a pod asks for in vain
     is its fault.
 
     ``bound``: the pod of a uid, where one is known to be bound. Of that only its end is news once it has an assignment,
-    and most that a watch tells is of such pods."""
+    and most that a watch tells is of such pods. ``reserved``: the pod of a uid as a Binding writes it. One that is told
+    with that node and assignment is that: a Binding is of one version, so that it asks for the same."""
     if not isinstance(pod, dict):
         raise InvalidRequest(f"expected a pod, found a {type(pod).__name__}")
     metadata, spec, status = (mapping(pod, key) for key in ("metadata", "spec", "status"))
@@ -101,6 +106,10 @@ def parse_pod(pod: object, bound: Callable[[str], SharePod | None] = lambda uid:
     if before is not None and before.assignment is not None:
         return replace(before, is_over=True) if is_over else before
     annotations, labels = (mapping(metadata, key) for key in ("annotations", "labels"))
+    told = spec.get("nodeName"), annotations.get(GPU_ASSIGNMENT)
+    written = reserved(uid) if all(told) and not is_over else None
+    if written is not None and told == (written.node, written.assignment):
+        return written
     namespace, version = text(metadata, "namespace"), text(metadata, "resourceVersion")
     priority = spec.get("priority")
     request, fault = Request(()), ""

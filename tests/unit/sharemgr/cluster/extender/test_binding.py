@@ -46,6 +46,19 @@ async def test_a_pod_is_bound_with_its_gpu_in_one_write_of_the_version_that_was_
     assert place.assigner.asking("p") is None
 
 
+async def test_a_pod_as_its_binding_writes_it_is_known_until_it_was_seen() -> None:
+    place = Place()
+    p = place.server.make(pod("p"))
+    assert place.binder.reserved("p") is None
+    place.assigner.filter(p, ["n", "m"])
+    await place.bind(p)
+    (written,) = place.server.bindings
+    assert place.binder.reserved("p") is written
+    place.assigner.pod_told("ADDED", written)
+    await place.binder.settle()
+    assert place.binder.reserved("p") is None
+
+
 async def test_a_pod_that_was_not_filtered_here_is_read_first() -> None:
     place = Place()
     p = place.server.make(pod("p"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from edgeshare.contract.errors import InvalidRequest
-from sharemgr.cluster.state.pods import parse_pod
+from sharemgr.cluster.state.pods import SharePod, parse_pod
 from sharemgr.cluster.state.request import Ask, Program
 from tests.kit.assigner.pod_json import MEMORY, PERCENT, container, pod, pod_json, sidecar
 
@@ -255,6 +255,23 @@ def test_of_a_pod_that_is_bound_with_an_assignment_only_its_end_is_news() -> Non
 def test_of_a_pod_that_is_bound_without_an_assignment_this_may_come_later() -> None:
     later = pod_json(container("a", "40"), annotations={"edge/gpu-assignment": "that"})
     assert parse_pod(later, {"u": pod(container("a", "40"))}.get).assignment == "that"
+
+
+def test_a_pod_that_is_told_as_it_was_reserved_is_that_and_no_other_is() -> None:
+    asking = pod_json(container("a", "40"), resourceVersion="1")
+    reserved = replace(parse_pod(asking), node="n", assignment="this")
+
+    def told(node: str, assignment: str, phase: str = "Pending") -> SharePod:
+        later = pod_json(container("a", "40"), resourceVersion="2", annotations={"edge/gpu-assignment": assignment})
+        later["spec"]["nodeName"] = node
+        return parse_pod({**later, "status": {"phase": phase}}, reserved={"u": reserved}.get)
+
+    assert told("n", "this") is reserved
+    assert (told("m", "this").node, told("n", "that").assignment) == ("m", "that")
+    assert told("n", "this", "Failed") == replace(reserved, version="2", is_over=True)
+    # What is written without an assignment is no pod's with devices.
+    bare = replace(reserved, assignment=None)
+    assert parse_pod({**asking, "spec": {"nodeName": "n"}}, reserved={"u": bare}.get) is not bare
 
 
 def test_what_is_assigned_is_read_by_ask_and_nonsense_is_told() -> None:
