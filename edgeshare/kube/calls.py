@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, nullcontext
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar
 from urllib.parse import urlencode
@@ -33,6 +33,8 @@ T = TypeVar("T")
 LINE_BYTES_MAX = 4 * 1024 * 1024
 """Of a watch. etcd takes requests of 1.5 MiB (its --max-request-bytes)."""
 
+LINES_AT_A_TIME = 8
+"""Of a watch, where many were read at once: what else waits has its turn between. A turn costs as much as a line."""
 
 _read = reader_of(Any)
 
@@ -104,7 +106,7 @@ class Calls:
         """Asks once: an object; None where there is nothing at that path. Without a ``timeout_s`` whoever asks
         gives it up himself. Raises Refused, Conflicting or Unavailable (edgeshare.kube.messages)."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with nullcontext() if timeout_s is None else asyncio.timeout(timeout_s):
                 answer = await self._ask(method, path, body, content_type)
                 with closing(answer):
                     content = await answer.read()
@@ -148,7 +150,7 @@ class Calls:
                 if len(left) > LINE_BYTES_MAX:
                     raise Unavailable(f"a watch of {path} broke off: a line of it has no end")
                 for number, line in enumerate(lines):
-                    if number:
+                    if number and number % LINES_AT_A_TIME == 0:
                         # What is here already is told without a pause, and there may be much of it.
                         await asyncio.sleep(0)
                     yield _change(path, line, read)

@@ -1,11 +1,10 @@
 """What is asked of the assigner and what it answers, whichever HTTP it comes by."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request."""
 
     method: str
@@ -15,8 +14,7 @@ class Asked:
     """None: it was too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What is sent back."""
 
     status: int

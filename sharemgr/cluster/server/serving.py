@@ -7,7 +7,6 @@ import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from http import HTTPStatus
 from time import monotonic_ns
 
@@ -134,7 +133,7 @@ class Server:
             return _text(HTTPStatus.BAD_REQUEST, str(error))
         except Unavailable as error:
             # Another replica leads: a Service would not lead there while this connection is kept.
-            return replace(_text(HTTPStatus.SERVICE_UNAVAILABLE, str(error)), is_last=True)
+            return _text(HTTPStatus.SERVICE_UNAVAILABLE, str(error))._replace(is_last=True)
         except Exception:
             if (more := self._more(verb, HTTPStatus.INTERNAL_SERVER_ERROR)) is not None:
                 logger.exception("%s failed%s", verb, more)
