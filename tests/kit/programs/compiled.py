@@ -103,7 +103,7 @@ def _run(command: Sequence[str], folder: Path) -> None:
     at = command.index("-o")
     output = command[at + 1]
     told = [*command[:at], *command[at + 2 :]]
-    text = subprocess.run([*told, "-E"], check=True, cwd=folder.parent, stdout=subprocess.PIPE).stdout
+    text = subprocess.run([*told, "-E"], check=True, cwd=ROOT, stdout=subprocess.PIPE).stdout
     root = str(ROOT).encode()
     seen = hashlib.sha256(json.dumps(command).encode().replace(root, b"") + text.replace(root, b"") + _compiler())
 

@@ -74,7 +74,7 @@ def test_what_a_source_does_not_include_has_it_compiled_no_more(tree: Path, monk
     def made() -> list[int]:
         _state_of.cache_clear()
         objects = (
-            compiled("object", ["gcc", f"-I{tree}/cuda_hook", "-c", str(each), "-o", "object"])
+            compiled("object", ["gcc", "-g", f"-I{tree}/cuda_hook", "-c", str(each), "-o", "object"])
             for each in programs.values()
         )
         return [each.stat().st_ino for each in objects]
