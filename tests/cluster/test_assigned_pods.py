@@ -2,14 +2,13 @@
 
 The test is the cluster part here: it binds the pods itself, with the annotation in the Binding."""
 
-import json
 from typing import Any
 
 import pytest
 
 from edgeshare.contract.assignment import write_assignment
 from edgeshare.contract.devices import Accelerator
-from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_PERCENT
+from edgeshare.contract.names import ACCELERATOR_NODES, GPU_ASSIGNMENT, GPU_PERCENT
 from simgpu.machine import Machine
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
@@ -24,7 +23,7 @@ BURN = ("--seconds", "600")
 
 def accelerator_node(node: Node) -> dict[str, Any]:
     """What the node's AcceleratorNode says."""
-    found: dict[str, Any] = json.loads(node.kubectl("get", "acceleratornode", NODE_NAME, "-o", "json"))["status"]
+    found: dict[str, Any] = node.told(f"{ACCELERATOR_NODES}/{NODE_NAME}")["status"]
     return found
 
 

@@ -1,6 +1,5 @@
 """A device that fails, as users of a real Kubernetes see it."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -17,6 +16,7 @@ from tests.kit.processes.waiting import until
 READY = "condition=Ready"
 LONG = ("--seconds", "600")
 UNITS = "edge/gpu-percent"
+NODE = f"/api/v1/nodes/{NODE_NAME}"
 
 
 @pytest.fixture
@@ -29,15 +29,15 @@ def sound(edgeshare: Machine) -> Iterator[Machine]:
 
 def told(node: Node) -> tuple[int, int]:
     """Units of the node: its capacity, and what can be given out. One that was made anew has none at first."""
-    status = json.loads(node.kubectl("get", "node", NODE_NAME, "-o", "json"))["status"]
+    status = node.told(NODE)["status"]
     return int(status["capacity"].get(UNITS, 0)), int(status["allocatable"].get(UNITS, 0))
 
 
-def units_of(pods: Pods, name: str) -> dict[str, list[str]]:
+def units_of(node: Node, name: str) -> dict[str, list[str]]:
     """Health → ids of the units of a pod that have it, as the pod's status says."""
-    status = json.loads(pods.get(name, ".status.containerStatuses[0].allocatedResourcesStatus") or "[]")
+    (status,) = node.told(f"/api/v1/namespaces/default/pods/{name}")["status"]["containerStatuses"]
     found: dict[str, list[str]] = {}
-    for resource in status:
+    for resource in status.get("allocatedResourcesStatus", ()):
         assert resource["name"] == UNITS
         for unit in resource["resources"]:
             found.setdefault(unit["health"], []).append(unit["resourceID"])
@@ -46,8 +46,7 @@ def units_of(pods: Pods, name: str) -> dict[str, list[str]]:
 
 def events(node: Node, reason: str, gpu: str) -> list[str]:
     """Messages of the node's events of this reason about this GPU."""
-    words = ("get", "events", "--all-namespaces", f"--field-selector=reason={reason},involvedObject.kind=Node")
-    found = json.loads(node.kubectl(*words, "-o", "json"))["items"]
+    found = node.told(f"/api/v1/events?fieldSelector=reason%3D{reason},involvedObject.kind%3DNode")["items"]
     return [event["message"] for event in found if gpu in event["message"]]
 
 
@@ -57,13 +56,13 @@ def test_a_running_pods_status_says_how_its_units_are(node: Node, sound: Machine
     uuid = pods.gpu("lives")
     index = next(gpu.index for gpu in sound.gpus() if gpu.uuid == uuid)
     container = pods.get("lives", ".status.containerStatuses[0].containerID")
-    until(lambda: len(units_of(pods, "lives").get("Healthy", ())) == 30, "all units of the pod are told")
+    until(lambda: len(units_of(node, "lives").get("Healthy", ())) == 30, "all units of the pod are told")
     # What earlier tests did to this GPU; the API server lists events by name, not by time.
     failed, healed = events(node, "GPUUnhealthy", uuid), events(node, "GPUHealthy", uuid)
 
     sound.remove_file(index)
     until(lambda: told(node) == (200, 100), "a GPU's units are not given out, and are still there")
-    until(lambda: len(units_of(pods, "lives").get("Unhealthy", ())) == 30, "the pod's status says so")
+    until(lambda: len(units_of(node, "lives").get("Unhealthy", ())) == 30, "the pod's status says so")
     until(lambda: events(node, "GPUUnhealthy", uuid) != failed, "there is an event of the node")
     (event,) = Counter(events(node, "GPUUnhealthy", uuid)) - Counter(failed)
     assert f"/dev/nvidia{index} is gone" in event
@@ -73,7 +72,7 @@ def test_a_running_pods_status_says_how_its_units_are(node: Node, sound: Machine
 
     sound.restore_file(index)
     until(lambda: told(node) == (200, 200), "the units can be given out again")
-    until(lambda: len(units_of(pods, "lives").get("Healthy", ())) == 30, "the pod's status says so")
+    until(lambda: len(units_of(node, "lives").get("Healthy", ())) == 30, "the pod's status says so")
     until(lambda: len(events(node, "GPUHealthy", uuid)) == len(healed) + 1, "there is an event of the node")
     assert pods.get("lives", ".status.containerStatuses[0].containerID") == container
 
@@ -81,7 +80,7 @@ def test_a_running_pods_status_says_how_its_units_are(node: Node, sound: Machine
 def memory(node: Node) -> list[str]:
     """The GPUs' memory that the node says: its capacity, and what can be given out; empty where it does not say."""
     try:
-        status = json.loads(node.kubectl("get", "node", NODE_NAME, "-o", "json"))["status"]
+        status = node.told(NODE)["status"]
     except NodeError:  # It was deleted, and the kubelet has not made it anew yet.
         return []
     return [status.get(field, {}).get("edge/gpu-memory-mib", "") for field in ("capacity", "allocatable")]

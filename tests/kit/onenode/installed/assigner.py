@@ -1,7 +1,6 @@
 """The assigner on the node, as its users install it, with a scheduler of its own and the cluster's status; and a
 machine of more GPUs, and of EdgeTPUs."""
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -30,7 +29,7 @@ PREFIX = "edgeshare_assigner_"
 MACHINE = Path("/dev/shm/edgeshare-test-node-assigner")
 HEALTH = HOST_FOLDERS[1] / "health"  # what the plugin remembers of devices
 IN_NAMESPACE = f"--namespace={NAME}"
-PODS = ("pods", IN_NAMESPACE, f"--selector=app.kubernetes.io/name={SERVICE}")
+PODS = f"/api/v1/namespaces/{NAME}/pods?labelSelector=app.kubernetes.io/name%3D{SERVICE}"
 
 
 class Assigner:
@@ -113,7 +112,7 @@ class Assigner:
 
     def _leads(self) -> tuple[str, dict[str, float]] | None:
         """The container that leads, and its metrics."""
-        pods = json.loads(self._node.kubectl("get", *PODS, "--output=json"))["items"]
+        pods = self._node.told(PODS)["items"]
         for status in (pod["status"] for pod in pods):
             for container in status.get("containerStatuses", ()):
                 figures = _figures(status.get("podIP", ""))

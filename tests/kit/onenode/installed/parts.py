@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from edgeshare.contract.names import GPU_PERCENT
 from tests.kit.onenode.installed.metrics import samples
@@ -25,7 +26,7 @@ PREFIX = "edgeshare_deviceplugin_"
 IN_NAMESPACE = f"--namespace={NAME}"
 DAEMONSET = (IN_NAMESPACE, f"daemonset/{NAME}")
 PODS = ("pods", IN_NAMESPACE, f"--selector=app.kubernetes.io/name={NAME}")
-STATUS = '{.items[0].status.containerStatuses[?(@.name=="%s")]%s}'
+PATH = f"/api/v1/namespaces/{NAME}/pods?labelSelector=app.kubernetes.io/name%3D{NAME}"
 NOWHERE = "edgeshare-test/nowhere"  # a label that no node has
 PIDFD_GETFD = 438  # linux/include/uapi/asm-generic/unistd.h; of every architecture the same
 
@@ -41,7 +42,7 @@ class Parts:
 
     def container(self, name: str) -> str:
         """The id of one of them, as the API server knows it."""
-        return self._told(name, ".containerID")
+        return str(self._told(name).get("containerID", ""))
 
     def kill(self, *names: str) -> None:
         """Kill some of them, and return when others have taken their places and are ready."""
@@ -53,7 +54,7 @@ class Parts:
 
     def address(self) -> str:
         """The IP address of the pod, which it keeps."""
-        return self._node.kubectl("get", *PODS, "-o", "jsonpath={.items[0].status.podIP}")
+        return str(self._status().get("podIP", ""))
 
     def figures(self, address: str = "") -> dict[str, float]:
         """The plugin's metrics: name, and values of the labels, separated by commas. None where it does not answer.
@@ -102,10 +103,17 @@ class Parts:
         self._node.kubectl("patch", *DAEMONSET, "--type=merge", f"--patch={json.dumps(change)}")
 
     def _is_back(self, name: str, before: str) -> bool:
-        return self.container(name) not in ("", before) and self._told(name, ".ready") == "true"
+        told = self._told(name)
+        return told.get("containerID", "") not in ("", before) and told["ready"]
 
-    def _told(self, name: str, field: str) -> str:
-        return self._node.kubectl("get", *PODS, "-o", f"jsonpath={STATUS % (name, field)}")
+    def _told(self, name: str) -> dict[str, Any]:
+        """What the pod's status says of a container; nothing as long as that is not known."""
+        return next((each for each in self._status().get("containerStatuses", ()) if each["name"] == name), {})
+
+    def _status(self) -> dict[str, Any]:
+        for each in self._node.told(PATH)["items"]:
+            return dict(each["status"])
+        raise NodeError(f"{NAME} has no pod on the node")
 
 
 def _sockets(pid: int) -> Iterator[socket.socket]:
