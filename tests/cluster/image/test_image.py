@@ -17,8 +17,8 @@ MIB = 1 << 20
 
 
 def pulled_bytes(layer: IO[bytes]) -> int:
-    """The size of a layer as a registry has it: as gzip packs it."""
-    packer = zlib.compressobj(level=6, wbits=31)
+    """The size of a layer in a registry, at most: as gzip packs it at its fastest, in a third of the time."""
+    packer = zlib.compressobj(level=1, wbits=31)
     packed = sum(len(packer.compress(data)) for data in iter(lambda: layer.read(MIB), b""))
     return packed + len(packer.flush())
 
