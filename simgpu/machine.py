@@ -150,37 +150,41 @@ class Machine:
         process = self._shared.processes[slot]
         alive = process.state == 1
         gpus = range(self.gpu_count)
+        executed_ns, entries, events = process.executed_ns, process.entries, process.events
         return Process(
-            id=int(process.id),
+            id=process.id,
             slot=slot,
-            pid=(int(self._library.simgpu_pid(self._observer, slot)) if alive else 0) or int(process.pid),
+            pid=(self._library.simgpu_pid(self._observer, slot) if alive else 0) or process.pid,
             tag=self._text(process.tag),
             name=self._text(process.name),
             alive=alive,
-            start_ns=int(process.start_ns),
-            end_ns=int(process.end_ns),
-            executed_ns=tuple(int(process.executed_ns[gpu]) for gpu in gpus),
-            entries=tuple(int(process.entries[gpu]) for gpu in gpus),
-            events=tuple(int(process.events[gpu]) for gpu in gpus),
-            memory_bytes=tuple(memory.get((slot, gpu), 0) for gpu in gpus),
+            start_ns=process.start_ns,
+            end_ns=process.end_ns,
+            executed_ns=tuple([executed_ns[gpu] for gpu in gpus]),
+            entries=tuple([entries[gpu] for gpu in gpus]),
+            events=tuple([events[gpu] for gpu in gpus]),
+            memory_bytes=tuple([memory.get((slot, gpu), 0) for gpu in gpus]),
         )
 
     def _memory(self) -> dict[tuple[int, int], int]:
         """(slot, GPU) → bytes."""
         memory: dict[tuple[int, int], int] = {}
+        processes, gpus = self._shared.processes, range(self.gpu_count)
         for slot in range(self._shared.slots):
-            own = self._shared.processes[slot].memory_bytes
-            memory.update({(slot, gpu): int(own[gpu]) for gpu in range(self.gpu_count)})
+            own = processes[slot].memory_bytes
+            for gpu in gpus:
+                memory[slot, gpu] = own[gpu]
         for index in range(self._shared.export_slots):
             entry = self._shared.exports[index]
             if entry.kind == self._library.SIMGPU_EXPORT_MEMORY:
                 key = int(entry.charged), int(entry.gpu)
                 memory[key] = memory.get(key, 0) + int(entry.bytes)
-        for gpu in range(self.gpu_count):
+        for gpu in gpus:
+            contexts = self._shared.gpus[gpu].contexts
             for index in self._contexts(gpu):
-                context = self._shared.gpus[gpu].contexts[index]
-                key = int(context.process), gpu
-                memory[key] = memory.get(key, 0) + int(context.memory_bytes)
+                context = contexts[index]
+                key = context.process, gpu
+                memory[key] = memory.get(key, 0) + context.memory_bytes
         return memory
 
     def executed_ns(self, gpu: int | None = None) -> dict[str, int]:

@@ -56,13 +56,13 @@ class Interval:
     def of(cls, entry: Any) -> Self:
         """From an entry of the machine's log, as C has it."""
         return cls(
-            begin_ns=int(entry.begin_ns),
-            end_ns=int(entry.end_ns),
-            process=int(entry.process),
-            slot=int(entry.slot),
-            context=int(entry.context),
-            stream=int(entry.stream),
-            entry=int(entry.entry),
+            begin_ns=entry.begin_ns,
+            end_ns=entry.end_ns,
+            process=entry.process,
+            slot=entry.slot,
+            context=entry.context,
+            stream=entry.stream,
+            entry=entry.entry,
             kind=KINDS[entry.kind],
             last=bool(entry.last),
         )
