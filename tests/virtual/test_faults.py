@@ -2,6 +2,7 @@
 again."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -49,10 +50,17 @@ def pair(settle_ms: int, measure_ms: int, *faults: Fault) -> Case:
     )
 
 
+@cache
 def points(world: World, process: str) -> int:
     """How many it has until then."""
     first = world.run(pair(0, 1)).points_of[process] if process == "manager" else 0
     return world.run(pair(0, BEGIN_MS)).points_of[process] - first
+
+
+@cache
+def wakes(world: World) -> int:
+    """How many there are that can be lost."""
+    return int(world.run(pair(0, 10 * BEGIN_MS)).figures["wakes"])
 
 
 def chunks() -> Iterator[object]:
@@ -126,8 +134,7 @@ def test_shares_are_right_again_where_one_stood_still_as_the_manager_was_killed(
 def test_a_lost_wake_stops_nobody(world: World, offset: int, stride: int) -> None:
     """A kernel loses none, but for those of a process that dies just before it. Who waits for one looks again by
     itself, so that it costs nobody more than a slice."""
-    wakes = int(world.run(pair(0, 10 * BEGIN_MS)).figures["wakes"])
-    for wake in range(1 + offset, wakes, stride):
+    for wake in range(1 + offset, wakes(world), stride):
         report = world.run(pair(300, 200).model_copy(update={"lost_wake": wake}))
         assert_right_again(report, wake, short_turns=0)
 
@@ -151,9 +158,15 @@ def trio(
     return Case(clients=clients, settle_ms=settle_ms, measure_ms=3000, faults=faults)
 
 
+@cache
+def undisturbed(world: World, programs: tuple[Program, ...], **terms: bool) -> Report:
+    """What they have where nothing happens."""
+    return world.run(trio(programs, 1000, **terms))
+
+
 def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault, **terms: bool) -> None:
     """A second after it goes on all have the shares that they have without it, and nobody is accused of anything."""
-    report, rest = world.run(trio(programs, 60_000, fault, **terms)), world.run(trio(programs, 1000, **terms))
+    report, rest = world.run(trio(programs, 60_000, fault, **terms)), undisturbed(world, programs, **terms)
     told = report.case.line()
     for name in report.case.names:
         assert report.share_percent(name) == pytest.approx(rest.share_percent(name), abs=1.5), told
