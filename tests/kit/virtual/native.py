@@ -181,6 +181,10 @@ class Running:
         outcome = self._library.client_outcome(self._handle)
         return {name: int(getattr(outcome, name)) for name, *_ in Outcome._fields_}
 
+    def rounds(self) -> int:
+        """How often its threads have come to their ends of a round."""
+        return int(self._library.client_outcome(self._handle).rounds)
+
 
 class Attacking:
     """An attacker that was started."""

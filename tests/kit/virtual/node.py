@@ -87,6 +87,10 @@ class VirtualNode:
                 PACES[case.pace].launch_ns,
                 lambda process, name=name, owner=owner: self._prepare(process, name, owner),  # type: ignore[misc]
             )
+        self._of = {
+            client: tuple(self._running[name] for name, owner in case.processes.items() if owner == client)
+            for client in self._clients
+        }
         self._attackers: dict[str, Attacking] = {
             name: programs.attack(name, attacker, self._clients_dir / name / HOOK_SOCKET)
             for name, attacker in zip(case.attacker_names, case.attackers, strict=True)
@@ -203,7 +207,7 @@ class VirtualNode:
 
     def _outcome(self, client: str) -> dict[str, int]:
         """Of all processes of a client: sums, and the first error of any."""
-        outcomes = [self._running[name].outcome() for name, owner in self._case.processes.items() if owner == client]
+        outcomes = [running.outcome() for running in self._of[client]]
         failed = next((each for each in outcomes if each["error"]), outcomes[0])
         errors = {what: failed[what] for what in ("error", "error_step")}
         return {what: sum(each[what] for each in outcomes) for what in outcomes[0]} | errors
@@ -219,7 +223,7 @@ class VirtualNode:
         self._observe({}, {})
         executed_ns = self.machine.executed_ns(0)
         now_ns = self.machine.look()
-        told = (await self._node.status()).allocations
+        told = {each.allocation.id: each for each in (await self._node.status()).allocations}
         # Shares are told of the window, or of the allocation's life where that is shorter.
         life_ns = now_ns - self._opened_ns
         of_ns = min(CONFIG.window_ns, life_ns)
@@ -228,18 +232,18 @@ class VirtualNode:
             of_step
             | {
                 "executed_ns": {name: executed_ns.get(name, 0) for name in self._clients},
-                "rounds": {name: self._outcome(name)["rounds"] for name in self._clients},
-                "gpu_ns": {each.allocation.id: round(each.gpu_percent * of_ns / 100) for each in told},
-                "held_ns": {each.allocation.id: round(each.held_percent * of_ns / 100) for each in told},
-                "held_total_ns": {each.allocation.id: each.held_total_ns for each in told},
-                "gpu_total_ns": {each.allocation.id: each.gpu_total_ns for each in told},
-                "waited_total_ns": {each.allocation.id: each.waited_total_ns for each in told},
-                "longest_wait_ns": {each.allocation.id: each.longest_wait_ns for each in told},
-                "wanted_percent": {each.allocation.id: each.wanted_percent for each in told},
-                "due_percent": {each.allocation.id: each.due_percent for each in told},
-                "met_ratio": {each.allocation.id: each.guarantee_met_ratio for each in told},
-                "memory_bytes": {each.allocation.id: each.memory_used_bytes for each in told},
-                "offences": {each.allocation.id: _counted(each.offences) for each in told},
+                "rounds": {name: sum(each.rounds() for each in running) for name, running in self._of.items()},
+                "gpu_ns": {name: round(each.gpu_percent * of_ns / 100) for name, each in told.items()},
+                "held_ns": {name: round(each.held_percent * of_ns / 100) for name, each in told.items()},
+                "held_total_ns": {name: each.held_total_ns for name, each in told.items()},
+                "gpu_total_ns": {name: each.gpu_total_ns for name, each in told.items()},
+                "waited_total_ns": {name: each.waited_total_ns for name, each in told.items()},
+                "longest_wait_ns": {name: each.longest_wait_ns for name, each in told.items()},
+                "wanted_percent": {name: each.wanted_percent for name, each in told.items()},
+                "due_percent": {name: each.due_percent for name, each in told.items()},
+                "met_ratio": {name: each.guarantee_met_ratio for name, each in told.items()},
+                "memory_bytes": {name: each.memory_used_bytes for name, each in told.items()},
+                "offences": {name: _counted(each.offences) for name, each in told.items()},
                 "driver_bytes": self._driver_bytes(),
             }
             | self._opened()
