@@ -63,9 +63,11 @@ struct submission {
 
 static uint64_t bit_of(const struct submission *s) { return UINT64_C(1) << s->index; }
 
-/* Nobody else uses the device, or waits for it, as far as is known: it stands still where this program has nothing for it. */
+/* Nobody else uses the device, or waits for it, as far as is known: it stands still where this program has nothing for it. Where
+ * streams run beside each other the end of one says nothing of that. */
 ES_LOCKED(es_state_lock) static bool has_it_alone(const struct submission *s, uint32_t word) {
-    return s->shared && (word & ES_GATE_CONTENDED) == 0 && !es_link_others() && es_link_siblings() == 0;
+    return s->shared && !es_backlog.overlap.seen && (word & ES_GATE_CONTENDED) == 0 && !es_link_others() &&
+           es_link_siblings() == 0;
 }
 
 /* The open batch ends before a launch that is marked by itself, where there is a marker for that: the device may have run it long
