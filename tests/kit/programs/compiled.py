@@ -93,11 +93,12 @@ def _kept(key: str, make: Callable[[Path], None]) -> Path:
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
-    """What the compiler alone makes of sources is kept by the text that it sees, too: most of what lies where a program
-    looks for what it includes it does not include."""
+    """What the compiler makes of sources, and of nothing in the folder, is kept by the text that it sees, too:
+    most of what lies where a program looks for what it includes it does not include."""
     # What is told of a source is told from the tree's root on, be it of another tree.
     placeless = [*command, *((f"-ffile-prefix-map={ROOT}=.",) if "-g" in command else ())]
-    if command[0] != "gcc" or "-o" not in command or not any(word.endswith((".c", ".S")) for word in command):
+    links = "-L." in command or any(Path(word).parent == Path() and (folder / word).is_file() for word in command)
+    if command[0] != "gcc" or "-o" not in command or links or not any(word.endswith((".c", ".S")) for word in command):
         subprocess.run(placeless, check=True, cwd=folder)
         return
     at = command.index("-o")
