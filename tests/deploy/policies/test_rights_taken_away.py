@@ -1,5 +1,6 @@
 """Whoever has all rights of a part but one is refused by a real API server where the part's own code needs that one;
-with all of them nothing is. Of leases, slices and secrets test_roles.py alone says who needs which."""
+with all of them nothing is. These are the rights in the whole cluster; those in the release's namespace:
+test_rights_of_namespace.py."""
 
 import asyncio
 import json
@@ -11,22 +12,22 @@ from typing import Any
 import pytest
 import yaml
 
-from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import ACCELERATOR_NODES, ACCELERATOR_NODES_CRD, GPU_ASSIGNMENT, GPU_MEMORY_MIB
 from edgeshare.kube.calls import Calls
 from edgeshare.kube.kube import Kube
 from sharemgr.cluster.replica.api import KubeApi
 from sharemgr.cluster.state.pods import SharePod
-from tests.kit.apiserver.api_server import ApiServer, done, until_told
+from sharemgr.cluster.status.query import Query
+from sharemgr.cluster.status.rights import Rights
+from tests.kit.apiserver.api_server import ApiServer, done
 from tests.kit.deploy.objects import Object, Render
-
-Right = tuple[str, str]
-Call = Callable[[Path], object]
+from tests.kit.deploy.rights import Accounts, Call, Right, lacks, rules, said
 
 TEAM, NODE, BOUND, WAITING = "taken-away", "taken-node", "bound", "waiting"
 UID = "00000000-0000-0000-0000-000000000000"
-RBAC = "rbac.authorization.k8s.io"
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+OF_KIND = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{ACCELERATOR_NODES_CRD}"
 
 
 def by_kube(call: Callable[[Kube], object]) -> Call:
@@ -42,6 +43,19 @@ def by_assigner(call: Callable[[KubeApi], Any]) -> Call:
             await call(KubeApi(calls, nullcontext))
 
     return lambda kubeconfig: asyncio.run(run(kubeconfig))
+
+
+def asks_who(kubeconfig: Path) -> None:
+    """As the cluster part of who calls: here it is itself, who may list pods."""
+
+    token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
+
+    async def run() -> None:
+        calls = Calls(kubeconfig)
+        async with calls.open():
+            await Rights(calls).check(token, Query())
+
+    asyncio.run(run())
 
 
 def listed(path: str) -> Call:
@@ -90,6 +104,8 @@ CALLS: dict[str, dict[Right, Call]] = {
         ("nodes", "get"): by_kube(lambda kube: kube.node(NODE)),
         ("nodes/status", "patch"): by_kube(lambda kube: kube.patch_node_status(NODE, MEMORY)),
         (ACCELERATOR_NODES_CRD, "delete"): by_kube(lambda kube: kube.delete(f"{ACCELERATOR_NODES}/none")),
+        # Others need the kind.
+        (CRDS, "delete"): by_kube(lambda kube: kube.delete(f"{OF_KIND}?dryRun=All")),
     },
     "edgeshare-assigner": {
         ("pods", "get"): by_assigner(lambda api: api.read(TEAM, BOUND)),
@@ -101,48 +117,11 @@ CALLS: dict[str, dict[Right, Call]] = {
         ("nodes", "watch"): watched(NODES),
         ("pods/binding", "create"): by_assigner(lambda api: api.bind(SharePod("", TEAM, WAITING, node=NODE))),
         ("nodes/status", "patch"): by_assigner(lambda api: api.annotate_node(NODE, {"test": "a"})),
+        ("tokenreviews.authentication.k8s.io", "create"): asks_who,
+        ("subjectaccessreviews.authorization.k8s.io", "create"): asks_who,
     },
 }
 ALL = [(role, right) for role, calls in CALLS.items() for right in calls]
-
-
-def account(role: str, lacking: Right | None) -> str:
-    """The name of the service account that has all rights of a role but one, or all."""
-    return f"{role}-but-{'-'.join(lacking).replace('/', '-')}" if lacking else f"{role}-whole"
-
-
-def rights(role: Object) -> list[tuple[str, str, str]]:
-    """Each group, resource and verb of a role."""
-    return [
-        (group, resource, verb)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    ]
-
-
-def without(role: Object, lacking: Right | None) -> list[Object]:
-    """A service account that has what a role gives but one right, with all that makes it so."""
-    name = account(role["metadata"]["name"], lacking)
-    left = [
-        {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
-        for group, resource, verb in rights(role)
-        if (f"{resource}.{group}" if group else resource, verb) != lacking
-    ]
-    assert lacking is None or len(left) < len(rights(role))
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": TEAM}
-    return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": TEAM}},
-        {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": left},
-        {
-            "apiVersion": f"{RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": [subject],
-        },
-    ]
 
 
 def pod(name: str, **spec: str) -> Object:
@@ -152,72 +131,28 @@ def pod(name: str, **spec: str) -> Object:
 
 @pytest.fixture(scope="module")
 def roles(render: Render) -> dict[str, Object]:
-    objects = render("assigner.enabled=true", "assigner.tls.enabled=false")
-    return {each["metadata"]["name"]: each for each in objects if each["kind"] == "ClusterRole"}
+    values = ("assigner.enabled=true", "assigner.tls.enabled=false", "clusterStatus.enabled=true", "crds.keep=false")
+    return {each["metadata"]["name"]: each for each in render(*values) if each["kind"] == "ClusterRole"}
 
 
 @pytest.fixture(scope="module")
-def world(installed: ApiServer, roles: dict[str, Object]) -> ApiServer:
-    """The API server with all of these accounts, a node, and two pods, of which one is bound."""
+def accounts(installed: ApiServer, roles: dict[str, Object]) -> Accounts:
+    """All of these, beside a node and two pods, of which one is bound."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
     default = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": TEAM}}
-    lacking: list[tuple[str, Right | None]] = [*ALL, *((role, None) for role in CALLS)]
-    accounts = [each for role, right in lacking for each in without(roles[role], right)]
-    items = [namespace, default, *accounts, NODE_OBJECT, pod(BOUND, nodeName=NODE), pod(WAITING)]
+    items = [namespace, default, NODE_OBJECT, pod(BOUND, nodeName=NODE), pod(WAITING)]
     everything = {"apiVersion": "v1", "kind": "List", "items": items}
     done(installed.kubectl("apply", "--filename=-", stdin=json.dumps(everything)))
-    return installed
-
-
-@pytest.fixture
-def somebody(world: ApiServer, roles: dict[str, Object], tmp_path: Path) -> Callable[[str, Right | None], Path]:
-    """A kubeconfig of one of the accounts, once the rest of its rights are in force."""
-
-    def kubeconfig(role: str, lacking: Right | None) -> Path:
-        name = account(role, lacking)
-        (group, resource, verb) = next(
-            each
-            for each in rights(roles[role])
-            if "/" not in each[1] and (f"{each[1]}.{each[0]}" if each[0] else each[1], each[2]) != lacking
-        )
-        asked = ("auth", "can-i", verb, f"{resource}.{group}" if group else resource, "--all-namespaces")
-        who = f"--as=system:serviceaccount:{TEAM}:{name}"
-        until_told(lambda: world.kubectl(*asked, who).stdout, "yes")
-        token = done(world.kubectl("create", "token", name, f"--namespace={TEAM}")).stdout.strip()
-        settings = yaml.safe_load(world.kubeconfig.read_text())
-        settings["users"][0]["user"] = {"token": token}
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(settings))
-        return path
-
-    return kubeconfig
-
-
-def said(call: Call, kubeconfig: Path) -> str:
-    """What comes of it, if it is an error. A policy's refusal is one, too, in words of its own."""
-    try:
-        call(kubeconfig)
-    except Unavailable as error:
-        return str(error)
-    return ""
-
-
-def lacks(right: Right, told: str) -> bool:
-    """Whether that says that somebody has not that right; of a watch the part keeps no more than the status."""
-    resource, verb = right
-    name, _, group = resource.partition(".")
-    if verb == "watch":
-        return f"refuses a watch of /api{'s' if group else ''}/" in told and told.endswith(f"/{name}: 403")
-    return f'cannot {verb} resource "{name}"' in told
+    return Accounts(installed, TEAM, roles, [*ALL, *((role, None) for role in CALLS)])
 
 
 @pytest.mark.parametrize(("role", "right"), ALL, ids=lambda each: each if isinstance(each, str) else "-".join(each))
 def test_what_needs_a_right_is_refused_without_it_and_never_with_it(
-    role: str, right: Right, somebody: Callable[[str, Right | None], Path]
+    role: str, right: Right, accounts: Accounts, tmp_path: Path
 ) -> None:
     call = CALLS[role][right]
-    assert lacks(right, said(call, somebody(role, right)))
-    assert not lacks(right, said(call, somebody(role, None)))
+    assert lacks(right, said(call, accounts.kubeconfig(role, right, tmp_path)))
+    assert not lacks(right, said(call, accounts.kubeconfig(role, None, tmp_path)))
 
 
 def test_each_right_that_is_asked_through_these_is_taken_away(roles: dict[str, Object]) -> None:
@@ -228,7 +163,7 @@ def test_each_right_that_is_asked_through_these_is_taken_away(roles: dict[str, O
         *(("nodefeatures.nfd.k8s-sigs.io", verb) for verb in ("get", "delete", "create", "patch")),
     }
     for role, calls in CALLS.items():
-        had = {(f"{resource}.{group}" if group else resource, verb) for group, resource, verb in rights(roles[role])}
+        had = {right for right, _ in rules(roles[role])}
         left = had - of_others - calls.keys()
         # What it asks as the labeller does is tried there.
         assert left == ({("nodes", "patch")} if role == "edgeshare-removal" else set())
