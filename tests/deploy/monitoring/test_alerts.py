@@ -114,7 +114,7 @@ def test_the_chart_has_them_where_it_is_told_to(render: Render) -> None:
             ("labeller.metricsPort=9467",),
             {
                 "edgeshare": ["metrics", "plugin-metrics"],
-                "edgeshare-labeller": ["labeller-metrics"],
+                "edgeshare-labeller": ["metrics"],
                 "edgeshare-assigner": ["metrics"],
             },
         ),
