@@ -33,8 +33,6 @@ T = TypeVar("T")
 LINE_BYTES_MAX = 4 * 1024 * 1024
 """Of a watch. etcd takes requests of 1.5 MiB (its --max-request-bytes)."""
 
-LINES_AT_A_TIME = 8
-"""Of a watch, where many were read at once: what else waits has its turn between. A turn costs as much as a line."""
 
 _read = reader_of(Any)
 
@@ -150,7 +148,7 @@ class Calls:
                 if len(left) > LINE_BYTES_MAX:
                     raise Unavailable(f"a watch of {path} broke off: a line of it has no end")
                 for number, line in enumerate(lines):
-                    if number and number % LINES_AT_A_TIME == 0:
+                    if number:
                         # What is here already is told without a pause, and there may be much of it.
                         await asyncio.sleep(0)
                     yield _change(path, line, read)

@@ -14,7 +14,7 @@ import pytest
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube import connections
 from edgeshare.kube.answer import PENDING_BYTES_MAX
-from edgeshare.kube.calls import LINES_AT_A_TIME, Calls
+from edgeshare.kube.calls import Calls
 from edgeshare.kube.connections import Connections
 from tests.kit.apiserver.answering_server import (
     END,
@@ -173,7 +173,7 @@ async def test_what_is_told_at_once_is_told_with_pauses(server: Server, calls: C
             turns += 1
             await asyncio.sleep(0)
 
-    count = 10 * LINES_AT_A_TIME
+    count = 50
     server.answers = [chunks(FIRST * count) + END]
     beside = asyncio.create_task(others())
     between = []
@@ -181,7 +181,7 @@ async def test_what_is_told_at_once_is_told_with_pauses(server: Server, calls: C
         between.append(turns)
     beside.cancel()
     assert len(between) == count
-    assert all(after > before for before, after in pairwise(between[::LINES_AT_A_TIME]))
+    assert all(after > before for before, after in pairwise(between))
 
 
 @pytest.mark.parametrize("server_name", [None, "kubernetes.default"])
