@@ -20,7 +20,7 @@ from bench.host import describe_host
 from bench.machine import floors
 from bench.measurement import FULL, QUICK, Bench, Measurement
 from bench.node import attacks, crowd, drains, faults, gaps, latency, shares, slices, usage
-from bench.page import first_picture
+from bench.page import cluster_part, first_picture
 from bench.report import Row, as_markdown, as_table
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from simgpu.stage.other_load import OtherLoad
@@ -49,6 +49,7 @@ FIGURES = {
     "assigner": cost.measurements,
     "floods": floods.measurements,
     "page": first_picture.measurements,
+    "cluster-page": cluster_part.measurements,
 }
 
 

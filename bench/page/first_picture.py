@@ -79,7 +79,7 @@ def measure(runs: int, idle_s: float, bench: Bench) -> list[Row]:
 async def _measure(folder: Path, runs: int, idle_s: float) -> tuple[list[list[float]], float]:
     """Of each run the milliseconds to the first text, the first device, all devices; and the idle command's part of a
     core."""
-    server = ApiServer([], [_taken(f"node-{number:03d}") for number in range(NODES)])
+    server = ApiServer([], [taken(f"node-{number:03d}") for number in range(NODES)])
     serving, authority = api_tls(folder)
     async with server.running(serving) as api_url:
         kubeconfig = write_kubeconfig(folder, api_url, authority)
@@ -111,7 +111,7 @@ def _shown(browser: Browser, url: str) -> list[float]:
     return told
 
 
-def _taken(name: str) -> Json:
+def taken(name: str) -> Json:
     """The AcceleratorNode of a node whose GPUs are given out."""
     pods: list[Pod] = []
     for device in accelerators(name, 1, ())["status"]["devices"]:

@@ -105,7 +105,7 @@ async def test_a_node_that_does_not_tell_is_named_with_the_reason_and_keeps_nobo
         }
         for name, port in ports.items():
             world.node(f"{own}-{name}", [])
-            world.manager(f"{own}-{name}", port)
+            world.manager(port, f"{own}-{name}")
         world.node(f"{own}-unknown", [])
         asked = await world.serve(replicas)
         state = await asked.until(world.of_all("all"), complete(f"{own}-well"))

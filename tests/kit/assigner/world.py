@@ -83,15 +83,17 @@ class World:
             },
         )
 
-    def manager(self, node: str, port: int) -> None:
-        """An endpoint of the managers' Service."""
+    def manager(self, port: int, *nodes: str) -> None:
+        """An endpoint of the managers' Service for each of these nodes, at one port."""
         labels = {"kubernetes.io/service-name": "managers"}
         self._put(
             f"/apis/discovery.k8s.io/v1/namespaces/{self.namespace}/endpointslices",
             {
                 **{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4"},
-                "metadata": {"name": f"managers-{node}", "namespace": self.namespace, "labels": labels},
-                "endpoints": [{"addresses": [own_address()], "nodeName": node, "conditions": {"ready": True}}],
+                "metadata": {"name": f"managers-{nodes[0]}", "namespace": self.namespace, "labels": labels},
+                "endpoints": [
+                    {"addresses": [own_address()], "nodeName": node, "conditions": {"ready": True}} for node in nodes
+                ],
                 "ports": [{"name": "status", "port": port, "protocol": "TCP"}],
             },
         )
@@ -122,15 +124,17 @@ class World:
         """The token of one who may read the pods of all."""
         return self.token(name, ("clusterrolebindings", self.namespace))
 
-    async def serve(self, replicas: Replicas, page: str = "", **more: Any) -> "Asked":
-        """The cluster part, with its ``page`` at that address."""
+    def config(self, page: str) -> dict[str, Any]:
+        """The cluster part's, with its ``page`` at that address; empty: it has none."""
         managers = {**self.files("status-client"), "service": {"namespace": self.namespace, "name": "managers"}}
         own = self.files("status")
         del own["authority"]
-        status = {"address": "127.0.0.1:0", **own, "managers": managers}
-        status["page_address"] = page
-        config = {"kubeconfig": str(self.server.kubeconfig), "status": status}
-        replica = await replicas.start_command(**{**config, **more})
+        status = {"address": "127.0.0.1:0", **own, "managers": managers, "page_address": page}
+        return {"kubeconfig": str(self.server.kubeconfig), "status": status}
+
+    async def serve(self, replicas: Replicas, page: str = "", **more: Any) -> "Asked":
+        """The cluster part, with its ``page`` at that address."""
+        replica = await replicas.start_command(**{**self.config(page), **more})
         line = await replica.said("the cluster's status at ")
         if not more:
             await replica.until_ready()
@@ -272,7 +276,7 @@ def node(
             next(held)
             stack.callback(held.close)
         world.node(name, owners)
-        world.manager(name, int(line.partition("status at ")[2].partition(",")[0].rpartition(":")[2]))
+        world.manager(int(line.partition("status at ")[2].partition(",")[0].rpartition(":")[2]), name)
         yield testbed, manager
 
 
