@@ -34,7 +34,7 @@ def measurements(effort: Effort) -> list[Measurement]:
 
 
 def measure(idle_s: float, bench: Bench) -> list[Row]:
-    """The same cluster part with the page and without it."""
+    """With the page, and without it."""
     folder = bench.folder / "cluster-part"
     folder.mkdir(exist_ok=True)
     try:
