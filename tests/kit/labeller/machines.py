@@ -136,7 +136,7 @@ def dgx_spark(root: Path) -> None:
 
 DIVIDED = ["1g.10gb"] * 3 + ["2g.20gb"] * 2
 
-MACHINES = {
+JETSON_MACHINES = {
     "tx1": Machine(
         partial(
             jetson,
@@ -240,6 +240,10 @@ MACHINES = {
             ("bus@0/host1x@8181200000", "nvidia,tegra264-host1x"),
         )
     ),
+}
+
+MACHINES = {
+    **JETSON_MACHINES,
     "coral-usb-unused": Machine(partial(coral_usb, False)),
     "coral-usb-used": Machine(partial(coral_usb, True)),
     "coral-pcie": Machine(lambda root: add_pcie_edgetpu(root, "0000:03:00.0", 0)),
