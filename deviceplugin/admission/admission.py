@@ -22,7 +22,7 @@ from deviceplugin.units.owners import shows
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.lifetime import Taking, goes_on, taking
-from edgeshare.kube.asking import in_time
+from edgeshare.kube.threaded import in_time
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.log_limit import LogLimit
 from edgeshare.trouble import Trouble

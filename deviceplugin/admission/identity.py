@@ -19,8 +19,8 @@ from deviceplugin.units.owners import Listing, find_owner, shows
 from edgeshare.contract.accelerator_kind import AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.units import UNITS_PER_DEVICE, parse_request_percent
-from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.threaded import ask
 
 
 class Identity:

@@ -13,8 +13,8 @@ from deviceplugin.pods.pod_watch import BoundPods
 from deviceplugin.units.ledger import Allocation, Owner
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.lifetime import Doubt, has_ended, lasts_unasked
-from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.threaded import ask
 from edgeshare.trouble import Trouble
 
 logger = logging.getLogger(__name__)

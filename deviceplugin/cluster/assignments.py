@@ -14,9 +14,9 @@ from deviceplugin.units.preference import by_device
 from edgeshare.contract.assignment import write_assignment
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import GPU_ASSIGNMENT
-from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import Failed, Refused
+from edgeshare.kube.threaded import ask
 
 REASON = "AssignmentEdited"
 

@@ -10,9 +10,9 @@ from deviceplugin.devices.device_list import Devices
 from deviceplugin.health.watch import HealthWatch
 from deviceplugin.pods.pod_spec import slim
 from deviceplugin.pods.pod_watch import BoundPods
-from edgeshare.kube.asking import InThreads
 from edgeshare.kube.following import PutOff, follow
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.threaded import InThreads
 
 
 class Cluster:

@@ -10,10 +10,10 @@ from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import CONFIG_DEFAULT, CONFIG_LABEL, GPU_MEMORY_MIB
 from edgeshare.contract.quantity import whole_number
-from edgeshare.kube.asking import ask
 from edgeshare.kube.environment import in_pod, known_node_name, node_name
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import no_node
+from edgeshare.kube.threaded import ask
 
 COMPONENT = "edgeshare-deviceplugin"
 

@@ -13,10 +13,10 @@ from deviceplugin.health.watch import HealthWatch
 from deviceplugin.retry_loop import keep
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import ACCELERATOR_NODES
-from edgeshare.kube.asking import InThreads, ask
 from edgeshare.kube.following import PutOff, follow
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.messages import no_node
+from edgeshare.kube.threaded import InThreads, ask
 
 
 class Publishing:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from deviceplugin.pods.pending_pods import BoundPod, Name
 from deviceplugin.pods.pod_spec import assignment_text, slim
-from edgeshare.kube.asking import ask
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.threaded import ask
 from edgeshare.waiting import Change
 
 BEHIND_S = 0.2

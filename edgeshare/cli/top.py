@@ -9,7 +9,7 @@ import click
 from rich.console import Console, Group
 from rich.live import Live
 
-from edgeshare.cli.shares import SHARE_COLUMNS, device_table, share_cells, share_table
+from edgeshare.cli.status.node_view import SHARE_COLUMNS, device_table, share_cells, share_table
 from edgeshare.cli.status.options import of_what
 from edgeshare.client import ManagerClient
 from edgeshare.contract.units import NS_PER_S

@@ -1,7 +1,8 @@
 """``edgeshare status``: who has which share of this node's devices, or of the cluster's.
 
-``cluster.py`` reads what the cluster's API server knows, ``cluster_view.py`` shows it, ``cluster_live.py`` again and
-again; ``service.py`` and ``service_view.py`` do where the cluster's status is served, with how much is used."""
+``node_view.py`` shows a node. ``cluster.py`` reads what the cluster's API server knows, ``cluster_view.py`` shows it,
+``cluster_live.py`` again and again; ``service.py`` and ``service_view.py`` do where the cluster's status is served,
+with how much is used."""
 
 import json
 from pathlib import Path
@@ -12,7 +13,7 @@ import yaml
 from google.protobuf.json_format import MessageToDict
 from rich.console import Console, RenderableType
 
-from edgeshare.cli.shares import device_table, share_table
+from edgeshare.cli.status.node_view import device_table, share_table
 from edgeshare.cli.status.options import of_what
 from edgeshare.client import ManagerClient
 from edgeshare.contract.units import NS_PER_S

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.table import Table
 
-from edgeshare.cli.shares import DEVICE_COLUMNS, SHARE_COLUMNS, device_cells, share_cells
 from edgeshare.cli.status.cluster_view import waiting_lines, waiting_part
+from edgeshare.cli.status.node_view import DEVICE_COLUMNS, SHARE_COLUMNS, device_cells, share_cells
 from edgeshare.contract.text import in_one_line
 from edgeshare.shown.used import Used, nobody, of_api_server, staleness
 from edgeshare.shown.waiting_pods import LINE_MAX

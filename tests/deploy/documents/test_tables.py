@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from edgeshare.cli.shares import DEVICE_COLUMNS, SHARE_COLUMNS
 from edgeshare.cli.status import cluster_view
+from edgeshare.cli.status.node_view import DEVICE_COLUMNS, SHARE_COLUMNS
 from tests.kit.deploy.blocks import BLOCK, PAGES, blocks
 
 HEADS = {

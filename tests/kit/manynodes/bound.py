@@ -8,9 +8,9 @@ from typing import Any
 
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT
 from edgeshare.contract.quantity import whole_number
-from edgeshare.kube.asking import InThreads
 from edgeshare.kube.following import follow
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.threaded import InThreads
 
 Json = dict[str, Any]
 

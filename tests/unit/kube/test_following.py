@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from edgeshare.kube import following
-from edgeshare.kube.asking import InThreads
 from edgeshare.kube.following import PUT_OFF_S, PutOff, follow
 from edgeshare.kube.kube import Kube
+from edgeshare.kube.threaded import InThreads
 from edgeshare.waiting import ended, first_of
 from tests.kit.apiserver.answering_server import (
     BOUND,

@@ -1,4 +1,4 @@
-"""How `status` and `top` show shares: the tables."""
+"""How `status` and `top` show a node's devices and shares: the tables, and their columns."""
 
 from rich.table import Table
 
