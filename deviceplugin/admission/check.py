@@ -1,6 +1,7 @@
 """Why a container may not have the units that it is given, or assigned: what the kubelet chose is right, or the pod
-must not start with it. Each check is made here, and worded. A pod's user reads these errors, so they carry no percent
-sign, which events mangle."""
+must not start with it. What is checked of units that are chosen is decided and worded here; that none can be chosen is
+in ``unit_choice``, and that nobody knows whose they are in ``identity`` and ``pods.applicants``. A pod's user reads
+these errors, so they carry no percent sign, which events mangle."""
 
 from collections.abc import Collection, Iterable, Mapping
 

@@ -81,6 +81,13 @@ def test_what_the_tables_of_the_tree_name_is_there(page: str, least: int) -> Non
     assert {row: missing for row in rows if (missing := lost(row))} == {}
 
 
+def test_what_strangers_looked_for_is_found_in_four_steps() -> None:
+    table = (ROOT / "docs/architecture.md").read_text().partition("## Looked for and found\n")[2]
+    steps = re.findall(r"^\| .+\| (\d+) \|$", table, re.MULTILINE)
+    assert len(steps) > 50
+    assert max(map(int, steps)) <= 4
+
+
 def test_files_of_tests_that_hold_something_are_there() -> None:
     named = set(re.findall(r"tests/[\w/]+\.py", (ROOT / "docs/testing.md").read_text()))
     assert len(named) > 60

@@ -1,4 +1,5 @@
-"""The import contracts at the end of pyproject.toml hold all that says of itself that it is pure."""
+"""The import contracts at the end of pyproject.toml hold all that says of itself that it is pure; and what they do not
+see, the measurements, uses no test."""
 
 import ast
 import re
@@ -23,6 +24,18 @@ def called_pure(path: Path) -> list[str]:
     own = [module] if re.search(r"\bPure[.:]|^[^`.]*\bpure( functions\b|:)", text) else []
     named = re.findall(r"``(\w+)/?``[^`.]*\bpure\b", text) if path.name == "__init__.py" else []
     return own + [f"{module}.{name}" for name in named]
+
+
+def test_measurements_use_of_the_tests_what_those_have_in_common_alone() -> None:
+    files = [*(ROOT / "bench").rglob("*.py"), *(ROOT / "tests/kit").rglob("*.py")]
+    taken = [
+        (path, node.module)
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tests.")
+    ]
+    assert len(taken) > 200
+    assert [f"{path}: {module}" for path, module in taken if not module.startswith("tests.kit.")] == []
 
 
 def test_who_is_called_pure_is_held_to_it() -> None:
