@@ -1,14 +1,19 @@
-/* What ends with a context, in all chapters: above them all. */
+/* How a context ends, with what was made in it in all chapters: above them all. */
+#include "driver/allocation/allocation.h"
 #include "driver/array/array.h"
+#include "driver/capture/capture.h"
 #include "driver/context/context.h"
 #include "driver/event/event.h"
-#include "driver/graph/graph.h"
-#include "driver/memory/memory.h"
 #include "driver/module/module.h"
+#include "driver/pool/pool.h"
 #include "driver/stream/host.h"
+#include "driver/stream/queue.h"
 #include "driver/stream/stream.h"
 
-void context_ended(struct CUctx_st *context) {
+CUresult context_end(struct CUctx_st *context) {
+    CUresult result = queue_drain(context, false);
+    /* Other threads' handles to it are stale from here on. */
+    context->mark = 0;
     capture_forget(context, NULL);
     host_end(context);
     streams_end(context);
@@ -20,4 +25,6 @@ void context_ended(struct CUctx_st *context) {
     pools_settle();
     if (context->primary)
         pools_end(context->device);
+    context_drop(context);
+    return result;
 }

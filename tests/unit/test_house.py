@@ -54,8 +54,9 @@ CHART = "deploy/chart/templates"
 TABLED = ("cuda_hook/src", "simgpu/driver")
 """Where a README.md says of each folder what is inside."""
 
-DRIVERS_PAIRS = 9
-"""Folders of simgpu/driver that include each other: the README says why. It may fall."""
+DRIVER = "simgpu/driver"
+ABOVE_ALL = "ended.c"
+"""Of the simulated driver: a context's end, which its lowest folders ask for and which is of all chapters."""
 
 
 def files(*tops: str) -> Iterator[Path]:
@@ -201,22 +202,47 @@ def test_a_table_has_every_folder_and_where_to_begin(part: str) -> None:
     ] == []
 
 
-def test_a_chapter_of_the_simulated_driver_includes_what_its_table_says() -> None:
-    driver = ROOT / "simgpu/driver"
-    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \| `[\w.]+` \|$", (driver / "README.md").read_text(), re.MULTILINE)
-    told = {folder: set(re.findall(r"`(\w+)`", uses)) for folder, uses in rows}
+def chapters() -> dict[str, set[str]]:
+    """The folders of the simulated driver from the bottom up, each with those that it may use, as its table has it."""
+    table = (ROOT / DRIVER / "README.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \| `[\w.]+` \|$", table, re.MULTILINE)
+    return {folder: set(re.findall(r"`(\w+)`", uses)) for folder, uses in rows}
+
+
+def test_a_chapter_of_the_simulated_driver_includes_what_its_table_says_and_none_above_it() -> None:
+    told = chapters()
     included = {
         folder: {
             other
-            for path in (driver / folder).glob("*.[ch]")
+            for path in (ROOT / DRIVER / folder).glob("*.[ch]")
             for other in re.findall(r'#include "driver/(\w+)/', path.read_text())
         }
         - {folder}
         for folder in told
     }
     assert included == told
-    pairs = [(one, two) for one in told for two in told if one < two and two in told[one] and one in told[two]]
-    assert len(pairs) == DRIVERS_PAIRS
+    below = list(told)
+    assert [(one, two) for place, one in enumerate(below) for two in told[one] if two not in below[:place]] == []
+
+
+def test_a_header_of_the_simulated_driver_declares_what_its_own_chapter_defines() -> None:
+    declared, elsewhere = 0, set()
+    for folder in chapters():
+        texts = {path: path.read_text() for path in (ROOT / DRIVER / folder).glob("*.[ch]")}
+        defined = {
+            name for text in texts.values() for name in re.findall(r"^\w.*?\b(\w+)\([^;]*?\) \{", text, re.MULTILINE)
+        }
+        # What is exported is declared by CUDA's headers, of which entries.h is a part.
+        names = {
+            name
+            for path, text in texts.items()
+            if path.suffix == ".h" and path.name != "entries.h"
+            for name in re.findall(r"^\w[\w *]*?\b(\w+)\([^;{]*\);", text, re.MULTILINE)
+        }
+        declared += len(names)
+        elsewhere |= names - defined
+    assert declared > 140
+    assert elsewhere == set(re.findall(r"^\w+ (\w+)\(", (ROOT / DRIVER / ABOVE_ALL).read_text(), re.MULTILINE))
 
 
 @pytest.fixture(scope="module")

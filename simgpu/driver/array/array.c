@@ -1,7 +1,9 @@
 #include "driver/array/array.h"
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
 #include "driver/context/context.h"
+#include "driver/memory/memory.h"
 
 #define KNOWN_FLAGS 0xffu
 #define NO_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)

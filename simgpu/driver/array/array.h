@@ -3,7 +3,7 @@
 #define SIMGPU_ARRAY_H
 
 #include "driver/array/owned.h"
-#include "driver/memory/memory.h"
+#include "driver/base/sizes.h"
 
 struct CUarray_st {
     struct owned owned;

@@ -1,5 +1,5 @@
 #include "driver/array/owned.h"
-#include "driver/graph/graph.h"
+#include "driver/capture/capture.h"
 #include "driver/stream/queue.h"
 
 void owned_add(struct owned_list *list, struct owned *owned) {

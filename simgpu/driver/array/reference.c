@@ -1,5 +1,6 @@
 /* References, which textures and surfaces were before there were objects of them: of modules, which CUDA 12 no longer compiles,
  * and made. No kernel reads them here: they hold what they are told. */
+#include "driver/allocation/allocation.h"
 #include "driver/array/array.h"
 #include "driver/base/driver.h"
 #include "driver/base/entries.h"

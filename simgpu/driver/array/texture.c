@@ -1,4 +1,5 @@
 /* Texture and surface objects. No kernel reads them here: they hold what they were made of, and are told from stale ones. */
+#include "driver/allocation/allocation.h"
 #include "driver/array/array.h"
 #include "driver/base/driver.h"
 #include "driver/base/entries.h"

@@ -5,9 +5,6 @@
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
-#include "driver/stream/queue.h"
-#include "driver/stream/stream.h"
 
 enum { STACK_DEPTH = 64 };
 
@@ -77,16 +74,11 @@ CUresult context_make(struct CUctx_st **made, CUdevice device, unsigned int flag
     return CUDA_SUCCESS;
 }
 
-CUresult context_end(struct CUctx_st *context) {
-    CUresult result = queue_drain(context, false);
-    /* Other threads' handles to it are stale from here on. */
-    context->mark = 0;
-    context_ended(context);
+void context_drop(struct CUctx_st *context) {
     if (context->shared->id == context->id)
         machine_context_destroy(&driver.machine, context->gpu, context->index);
     pthread_mutex_destroy(&context->lock);
     object_drop(&pool, context);
-    return result;
 }
 
 void context_forget(struct CUctx_st *context) {
@@ -263,22 +255,4 @@ EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
         return CUDA_ERROR_INVALID_VALUE;
     *pctx = context_if_any();
     return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuCtxSynchronize(void) {
-    CURRENT(context);
-    CUresult result = capture_check_context(context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return queue_drain(context, context->flags & CU_CTX_SCHED_BLOCKING_SYNC);
-}
-
-EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
-    CHECK_DRIVER();
-    CUresult result = check_context(ctx, __func__);
-    if (result == CUDA_SUCCESS)
-        result = capture_check_context(ctx);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return queue_drain(ctx, ctx->flags & CU_CTX_SCHED_BLOCKING_SYNC);
 }

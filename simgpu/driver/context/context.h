@@ -1,9 +1,36 @@
-/* Contexts, and each thread's own. */
+/* Contexts, the streams and events that are made in them, and each thread's own. */
 #ifndef SIMGPU_CONTEXT_H
 #define SIMGPU_CONTEXT_H
 
-#include "driver/stream/stream.h"
+#include "driver/base/objects.h"
 #include "machine/machine.h"
+
+struct CUstream_st {
+    enum mark mark;
+    struct CUctx_st *context;
+    unsigned int flags;
+    int priority;
+    uint32_t id;
+    uint64_t after;           /* the stream is done when the entry before this one is */
+    struct capture *capture;  /* NULL: work on it runs */
+    bool joined;              /* what it captured is before something that its capture's first stream does */
+    struct CUstream_st *next; /* of its context */
+};
+
+struct CUevent_st {
+    enum mark mark;
+    unsigned int flags;
+    bool recorded;
+    struct CUctx_st *context;
+    uint64_t after;
+    uint64_t record_ns;
+    uint64_t done_ns;             /* 0: not known to be done */
+    struct capture *capture;      /* last recorded in a stream that is being captured */
+    struct CUstream_st *captured; /* in this one */
+    int32_t export_index;         /* of one that other processes may have too */
+    uint64_t export_id;
+    struct CUevent_st *next;
+};
 
 enum { LIMITS = 7, PEERS = SIMGPU_GPUS };
 
@@ -50,9 +77,11 @@ struct CUctx_st *context_if_any(void);
     } while (0)
 
 CUresult context_make(struct CUctx_st **made, CUdevice device, unsigned int flags, unsigned int api_version);
+/* Waits for its work, and ends it with all that was made in it, whichever chapter that is of: the one function that is
+ * declared here and defined above (ended.c). */
 CUresult context_end(struct CUctx_st *context);
-/* Ends all that was made in `context`, whose work is done (ended.c). */
-void context_ended(struct CUctx_st *context);
+/* Ends the context itself, in which nothing is left. */
+void context_drop(struct CUctx_st *context);
 /* Makes `context` current, over what was. */
 CUresult context_push(struct CUctx_st *context);
 void context_forget(struct CUctx_st *context);

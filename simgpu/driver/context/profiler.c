@@ -1,10 +1,8 @@
 /* What a profiler would be told, and banks of shared memory, which GPUs since Maxwell have in one width only. */
 #include "driver/base/driver.h"
 #include "driver/base/entries.h"
+#include "driver/context/banks.h"
 #include "driver/context/context.h"
-#include "driver/module/function.h"
-
-enum { BANKS_DEFAULT, BANKS_OF_4_BYTES, BANKS_OF_8_BYTES };
 
 /* With no profiler attached, the driver does nothing of it. */
 EXPORT CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, int outputMode) {
@@ -39,12 +37,4 @@ EXPORT CUresult cuCtxSetSharedMemConfig(int config) {
     CURRENT(context);
     (void)context;
     return config < BANKS_DEFAULT || config > BANKS_OF_8_BYTES ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, int config) {
-    CHECK_DRIVER();
-    struct CUfunc_st *function;
-    if (config < BANKS_DEFAULT || config > BANKS_OF_8_BYTES)
-        return CUDA_ERROR_INVALID_VALUE;
-    return find_function(hfunc, &function, __func__);
 }

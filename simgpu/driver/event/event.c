@@ -5,9 +5,9 @@
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
 #include "driver/base/pace.h"
+#include "driver/capture/capture.h"
 #include "driver/context/context.h"
 #include "driver/event/shared_event.h"
-#include "driver/graph/graph.h"
 #include "driver/stream/queue.h"
 #include "driver/stream/stream.h"
 
@@ -37,22 +37,6 @@ static void expect_context(const char *call) {
         misused(call, "", MISUSE_NO_CONTEXT);
     else
         (void)is_live(context, MARK_CONTEXT, call);
-}
-
-/* Notes when the event was done, once it is. Under the context's lock. */
-static void settle(struct CUevent_st *event) {
-    const struct CUctx_st *context = event->context;
-    if (!event->recorded || load_u64(&event->done_ns) || !queue_known_done(context, event->after))
-        return;
-    uint64_t end_ns = event->after ? context->ring->entries[(event->after - 1) % SIMGPU_RING].end_ns : 0;
-    /* Into an empty stream a record is under way for as long as a launch. */
-    uint64_t idle_ns = event->record_ns + ENGINE_LAUNCH_LATENCY_NS;
-    store_u64(&event->done_ns, end_ns > event->record_ns ? end_ns : idle_ns);
-}
-
-void events_settle(struct CUctx_st *context) {
-    for (struct CUevent_st *event = context->events; event; event = event->next)
-        settle(event);
 }
 
 void events_end(struct CUctx_st *context) {
@@ -148,7 +132,7 @@ static CUresult do_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsi
     hEvent->record_ns = clock_now_ns();
     store_u64(&hEvent->done_ns, 0);
     hEvent->recorded = true;
-    settle(hEvent);
+    queue_settle(hEvent);
     shared_event_record(hEvent, stream->context, hEvent->after);
     pthread_mutex_unlock(&stream->context->lock);
     __atomic_fetch_add(&driver.machine.shared->processes[driver.machine.slot].events[stream->context->gpu], 1, __ATOMIC_RELAXED);
@@ -208,8 +192,8 @@ static CUresult elapsed(float *milliseconds, struct CUevent_st *start, struct CU
     if (context->orders)
         queue_done(context, start->after > end->after ? end->after : start->after);
     pthread_mutex_lock(&context->lock);
-    settle(start);
-    settle(end);
+    queue_settle(start);
+    queue_settle(end);
     bool known = start->done_ns && end->done_ns;
     /* A real timer ticks about every 0.5 µs; this one is exact. */
     if (known)

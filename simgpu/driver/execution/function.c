@@ -1,6 +1,8 @@
 /* What a function can be asked and told. */
 #include "driver/module/function.h"
 #include "driver/base/driver.h"
+#include "driver/base/entries.h"
+#include "driver/context/banks.h"
 #include "driver/context/context.h"
 #include "driver/context/device.h"
 #include "driver/module/code.h"
@@ -189,4 +191,12 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int 
     (void)blockSizeToDynamicSMemSize;
     (void)dynamicSMemSize;
     return flags > 1 ? CUDA_ERROR_INVALID_VALUE : best_block(minGridSize, blockSize, func, blockSizeLimit);
+}
+
+EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, int config) {
+    CHECK_DRIVER();
+    struct CUfunc_st *function;
+    if (config < BANKS_DEFAULT || config > BANKS_OF_8_BYTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    return find_function(hfunc, &function, __func__);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "driver/base/driver.h"
-#include "driver/graph/graph.h"
+#include "driver/execution/launch.h"
 #include "driver/module/function.h"
 
 enum { PARAM_BYTES = 4096 }; /* what a kernel's parameters may take (CUDA C++ Programming Guide) */

@@ -3,7 +3,6 @@
 
 #include "driver/base/driver.h"
 #include "driver/context/context.h"
-#include "driver/graph/nodes.h"
 
 /* What the parameters of a copy and of a set hold, beyond what the calls for them take. */
 struct copy_params {

@@ -1,8 +1,8 @@
 /* What can be asked about a capture. */
 #include "driver/base/driver.h"
+#include "driver/capture/capture.h"
+#include "driver/capture/nodes.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
-#include "driver/graph/nodes.h"
 #include "driver/stream/stream.h"
 
 static CUresult info(CUstream handle, CUstreamCaptureStatus *status, struct capture **capture) {

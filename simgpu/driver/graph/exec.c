@@ -5,11 +5,15 @@
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
 #include "driver/base/pace.h"
+#include "driver/base/sizes.h"
+#include "driver/capture/capture.h"
+#include "driver/capture/graph_memory.h"
+#include "driver/capture/nodes.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph_memory.h"
-#include "driver/graph/nodes.h"
+#include "driver/stream/host.h"
 #include "driver/stream/queue.h"
 #include "driver/stream/stream.h"
+#include "driver/transfer/transfer.h"
 
 struct CUgraphExec_st {
     enum mark mark;

@@ -3,12 +3,13 @@
 
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/capture/graph_memory.h"
+#include "driver/capture/nodes.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph_memory.h"
-#include "driver/graph/nodes.h"
+#include "driver/execution/launch.h"
 #include "driver/module/code.h"
 #include "driver/module/function.h"
-#include "driver/stream/stream.h"
+#include "driver/transfer/transfer.h"
 
 static CUresult add(CUgraphNode *made, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                     const struct node_work *work) {
@@ -55,7 +56,7 @@ EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
     struct node_work work;
     CUresult result = check_context(ctx, __func__);
     if (result == CUDA_SUCCESS)
-        result = graph_copy_work(copyParams, &work);
+        result = copy_work(copyParams, &work);
     return result == CUDA_SUCCESS ? add(phGraphNode, hGraph, dependencies, numDependencies, &work) : result;
 }
 
@@ -146,21 +147,11 @@ EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_N
     return CUDA_SUCCESS;
 }
 
-/* A free may be in another graph than its allocation. */
-static CUresult free_work(CUdeviceptr address, struct node_work *work) {
-    struct graph_memory *memory = graph_memory_at(address);
-    if (!memory)
-        return CUDA_ERROR_INVALID_VALUE;
-    graph_memory_use(memory);
-    *work = (struct node_work){.kind = WORK_FREE, .memory = memory};
-    return CUDA_SUCCESS;
-}
-
 EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                       size_t numDependencies, CUdeviceptr dptr) {
     CHECK_DRIVER();
     struct node_work work;
-    CUresult result = free_work(dptr, &work);
+    CUresult result = graph_free_work(dptr, &work);
     if (result != CUDA_SUCCESS)
         return result;
     result = add(phGraphNode, hGraph, dependencies, numDependencies, &work);
@@ -175,29 +166,4 @@ EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr
         return CUDA_ERROR_INVALID_VALUE;
     *dptr_out = hNode->work.memory->address;
     return CUDA_SUCCESS;
-}
-
-CUresult capture_allocation(struct CUstream_st *stream, CUdevice device, size_t size, CUdeviceptr *made) {
-    struct node_work work = {.kind = WORK_ALLOCATE};
-    CUresult result = graph_memory_make(device, size, &work.memory);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = capture_work(stream, &work);
-    if (result == CUDA_SUCCESS)
-        *made = work.memory->address;
-    else
-        graph_memory_drop(work.memory);
-    return result;
-}
-
-CUresult capture_free(struct CUstream_st *stream, CUdeviceptr address) {
-    struct node_work work;
-    CUresult result = free_work(address, &work);
-    /* What no graph allocated cannot be freed by one. */
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = capture_work(stream, &work);
-    if (result != CUDA_SUCCESS)
-        graph_memory_drop(work.memory);
-    return result;
 }

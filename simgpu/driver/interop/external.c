@@ -1,10 +1,13 @@
 /* Memory that came as a descriptor: here, of what cuMemCreate made in this process or another. */
 #include <unistd.h>
 
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/base/sizes.h"
 #include "driver/context/context.h"
-#include "driver/virtual/physical.h"
+#include "driver/physical/backing.h"
+#include "driver/physical/physical.h"
 
 struct CUextMemory_st {
     enum mark mark;

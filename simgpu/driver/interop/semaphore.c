@@ -5,8 +5,9 @@
 
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/capture/capture.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
+#include "driver/stream/host.h"
 #include "driver/stream/stream.h"
 
 struct CUextSemaphore_st {

@@ -1,4 +1,5 @@
 /* Host memory that devices can reach: allocated here, or registered. */
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/context/context.h"
 #include "driver/memory/memory.h"

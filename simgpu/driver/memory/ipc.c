@@ -6,10 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/base/sizes.h"
 #include "driver/context/context.h"
-#include "driver/memory/memory.h"
+#include "driver/physical/backing.h"
 
 struct place {
     char magic[8];

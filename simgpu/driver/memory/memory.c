@@ -1,10 +1,40 @@
 /* Device memory: plain, pitched, managed. */
 #include "driver/memory/memory.h"
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/base/sizes.h"
+#include "driver/capture/capture.h"
+#include "driver/capture/graph_memory.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
 #include "driver/stream/queue.h"
+
+CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags,
+                  struct CUmemPoolHandle_st *pool, uintptr_t *made) {
+    if (!size)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult error = queue_error(context);
+    /* Allocation in a stream's order is safe during a capture, any other is not. */
+    if (error == CUDA_SUCCESS && !pool)
+        error = capture_check_unsafe();
+    return error == CUDA_SUCCESS ? allocation_make(context, size, kind, flags, pool, made) : error;
+}
+
+CUresult release_device(uintptr_t begin) {
+    struct allocation found;
+    if (!find_allocation(begin, &found) || found.begin != begin) {
+        misused(__func__, "address", MISUSE_UNKNOWN);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    switch (found.kind) {
+    case ALLOCATION_GRAPH: return graph_memory_free(found.graph);
+    case ALLOCATION_DEVICE:
+    case ALLOCATION_MANAGED:
+    case ALLOCATION_EXTERNAL:
+    case ALLOCATION_SHARED: return release(begin, found.kind);
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     CURRENT(context);

@@ -1,8 +1,8 @@
 #include "driver/module/code.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/base/sizes.h"
 #include "driver/context/context.h"
-#include "driver/memory/memory.h"
 #include "driver/module/function.h"
 #include "driver/module/module.h"
 

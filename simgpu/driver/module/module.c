@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
 #include "driver/context/context.h"

@@ -2,7 +2,9 @@
  * lies below 4 GiB. The calls reach this library's own functions, whoever stands in front: it is bound to itself. */
 #include <limits.h>
 
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
+#include "driver/base/sizes.h"
 #include "driver/context/context.h"
 #include "driver/memory/memory.h"
 

@@ -3,6 +3,7 @@
 #include "driver/pool/pool.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/base/sizes.h"
 #include "driver/context/context.h"
 
 #include <unistd.h>

@@ -4,7 +4,6 @@
 
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
-#include "driver/memory/memory.h"
 
 struct CUmemPoolHandle_st {
     enum mark mark;
@@ -42,5 +41,15 @@ struct CUmemPoolHandle_st *default_pool(CUdevice device);
 struct CUmemPoolHandle_st *current_pool(CUdevice device);
 /* A new one, in the list of all; NULL: no memory. */
 struct CUmemPoolHandle_st *pool_make(CUdevice device);
+
+/* The memory of an allocation in a pool: false when the GPU has not that much. */
+bool pool_take(struct CUmemPoolHandle_st *pool, size_t bytes);
+/* It is the GPU's again at the next synchronisation, as far as the pool does not keep it. */
+void pool_give(struct CUmemPoolHandle_st *pool, size_t bytes, const struct CUctx_st *context);
+/* A context has been waited for. */
+void pools_settle(void);
+/* A device's primary context is over: its pools keep nothing that is free. */
+void pools_end(CUdevice device);
+CUdevice pool_device(const struct CUmemPoolHandle_st *pool);
 
 #endif

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 
 #include "driver/base/driver.h"
+#include "driver/capture/capture.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
 #include "driver/stream/host.h"
+#include "driver/stream/memory_op.h"
 #include "driver/stream/queue.h"
 #include "driver/stream/stream.h"
 

@@ -1,5 +1,8 @@
+#include "driver/stream/memory_op.h"
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
-#include "driver/graph/graph.h"
+#include "driver/capture/capture.h"
+#include "driver/stream/host.h"
 #include "driver/stream/stream.h"
 
 #define NAP_NS 50000u

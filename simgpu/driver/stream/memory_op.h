@@ -5,15 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum memory_op_kind { OP_NONE, OP_WAIT, OP_WRITE, OP_ACQUIRE /* waits for 1 and makes it 0 */ };
-
-struct memory_op {
-    enum memory_op_kind kind;
-    unsigned int bytes;   /* 4 or 8 */
-    unsigned int compare; /* CUstreamWaitValue_flags */
-    uint64_t address;
-    uint64_t value;
-};
+#include "driver/capture/work.h"
 
 /* Does a write; tries a wait: true when it is done. `seen` is what stood there (the lower half). */
 bool memory_op_try(const struct memory_op *op, uint32_t *seen);

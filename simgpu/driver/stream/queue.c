@@ -4,8 +4,7 @@
 
 #include "driver/base/driver.h"
 #include "driver/context/context.h"
-#include "driver/event/event.h"
-#include "driver/memory/memory.h"
+#include "driver/pool/pool.h"
 #include "driver/stream/queue.h"
 #include "driver/stream/stream.h"
 
@@ -79,6 +78,22 @@ bool queue_done(struct CUctx_st *context, uint64_t after) {
     if (others)
         machine_reap(&driver.machine, clock_now_ns());
     return queue_known_done(context, after);
+}
+
+void queue_settle(struct CUevent_st *event) {
+    const struct CUctx_st *context = event->context;
+    if (!event->recorded || load_u64(&event->done_ns) || !queue_known_done(context, event->after))
+        return;
+    uint64_t end_ns = event->after ? context->ring->entries[(event->after - 1) % SIMGPU_RING].end_ns : 0;
+    /* Into an empty stream a record is under way for as long as a launch. */
+    uint64_t idle_ns = event->record_ns + ENGINE_LAUNCH_LATENCY_NS;
+    store_u64(&event->done_ns, end_ns > event->record_ns ? end_ns : idle_ns);
+}
+
+/* Notes the times of events whose entries will soon be overwritten. Under the context's lock. */
+static void events_settle(struct CUctx_st *context) {
+    for (struct CUevent_st *event = context->events; event; event = event->next)
+        queue_settle(event);
 }
 
 /* What is waited for: all entries before a number are done, the last of them is, or has its turn. */

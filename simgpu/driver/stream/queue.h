@@ -24,6 +24,8 @@ bool queue_is_away(struct CUctx_st *context);
 /* Whether the entry before `after` is known to be done; the second brings the simulation up to now first. */
 bool queue_known_done(const struct CUctx_st *context, uint64_t after);
 bool queue_done(struct CUctx_st *context, uint64_t after);
+/* Notes when the event was done, once it is. Under the context's lock. */
+void queue_settle(struct CUevent_st *event);
 /* The error that the context is in, if any. */
 CUresult queue_error(const struct CUctx_st *context);
 

@@ -2,8 +2,8 @@
 #include "driver/array/array.h"
 #include "driver/base/driver.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
 #include "driver/stream/stream.h"
+#include "driver/transfer/transfer.h"
 
 /* The legacy stream cannot have them ("CUDA Driver API", cuMemcpyBatchAsync). */
 static CUresult find(CUstream handle, struct CUstream_st **stream) {

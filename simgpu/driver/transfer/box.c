@@ -2,8 +2,6 @@
 #include "driver/array/array.h"
 #include "driver/base/driver.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
-#include "driver/graph/nodes.h"
 #include "driver/transfer/transfer.h"
 
 /* One end of a copy, as the programs describe it. */
@@ -146,7 +144,7 @@ EXPORT_PTSZ(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStr
 
 /* ---- as a node of a graph ---- */
 
-CUresult graph_copy_work(const CUDA_MEMCPY3D *plan, struct node_work *work) {
+CUresult copy_work(const CUDA_MEMCPY3D *plan, struct node_work *work) {
     struct transfer transfer = {0};
     CUresult result = describe(plan, &transfer.box);
     return result == CUDA_SUCCESS ? transfer_work(&transfer, work) : result;

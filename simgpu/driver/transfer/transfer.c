@@ -1,11 +1,12 @@
 /* Copies and sets. The bytes move when the call is made (in a graph: when it is launched): kernels here write no memory,
  * so that in the order of the calls is the order of the streams. The time that it takes is queued like a kernel's. */
 #include "driver/transfer/transfer.h"
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
 #include "driver/base/pace.h"
+#include "driver/capture/capture.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
 #include "driver/stream/queue.h"
 #include "driver/stream/stream.h"
 

@@ -2,24 +2,9 @@
 #ifndef SIMGPU_TRANSFER_H
 #define SIMGPU_TRANSFER_H
 
-#include "driver/memory/memory.h"
+#include <stdbool.h>
 
-enum side { HOST, DEVICE, EITHER };
-
-/* A box of bytes: rows of planes. */
-struct box {
-    uintptr_t to, from;
-    enum side to_side, from_side;
-    size_t to_pitch, from_pitch; /* bytes from row to row */
-    size_t to_slice, from_slice; /* bytes from plane to plane */
-    size_t width, height, depth;
-};
-
-/* What is moved when its time comes: a copy, or (element not 0) a set of elements of so many bytes. */
-struct transfer {
-    struct box box; /* of a set: `to`, with the width in bytes */
-    unsigned int element, value;
-};
+#include "driver/capture/work.h"
 
 /* Moves the bytes now. CUDA_ERROR_ILLEGAL_ADDRESS: what was on a device is no longer there. */
 CUresult transfer_move(const struct transfer *transfer);
@@ -27,9 +12,9 @@ CUresult transfer_move(const struct transfer *transfer);
 /* How long so many bytes take, within a device or over the bus. */
 uint64_t transfer_duration_ns(size_t bytes, bool inside);
 
-struct node_work;
 /* What the transfer is to a graph, of the calling thread's context. */
 CUresult transfer_work(const struct transfer *transfer, struct node_work *work);
+CUresult copy_work(const CUDA_MEMCPY3D *plan, struct node_work *work);
 
 /* Checks a copy or a set and submits it to the stream; `wait`: the caller sees it done. */
 CUresult transfer_submit(struct CUstream_st *stream, const struct transfer *transfer, bool wait);

@@ -2,8 +2,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
-#include "driver/virtual/physical.h"
+#include "driver/base/sizes.h"
+#include "driver/physical/backing.h"
+#include "driver/physical/physical.h"
 
 struct range {
     uintptr_t begin;
@@ -209,5 +212,14 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
     if (!find_allocation((uintptr_t)ptr, &found) || found.kind != ALLOCATION_VIRTUAL)
         return CUDA_ERROR_INVALID_VALUE;
     *flags = found.access & bit ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+    CHECK_DRIVER();
+    struct allocation found;
+    if (!handle || !find_allocation((uintptr_t)addr, &found) || found.kind != ALLOCATION_VIRTUAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *handle = physical_retain(found.physical);
     return CUDA_SUCCESS;
 }

@@ -7,7 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "driver/memory/memory.h"
+#include "driver/base/sizes.h"
+#include "driver/physical/backing.h"
 
 #define FILE_SIZE ((off_t)1 << 60)
 

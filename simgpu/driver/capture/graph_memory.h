@@ -3,7 +3,8 @@
 #define SIMGPU_GRAPH_MEMORY_H
 
 #include "driver/base/driver.h"
-#include "driver/graph/graph.h"
+#include "driver/capture/work.h"
+#include "driver/context/context.h"
 
 struct graph_memory {
     uintptr_t address;
@@ -40,6 +41,8 @@ CUresult graph_backing_take(struct graph_backing *backing);
 void graph_backing_ran(struct graph_backing *backing, const struct CUctx_st *context);
 void graph_backing_end(struct graph_backing *backing);
 
+/* The work of a free, which may be in another graph than its allocation. */
+CUresult graph_free_work(CUdeviceptr address, struct node_work *work);
 /* Captured allocations and frees become nodes. */
 CUresult capture_allocation(struct CUstream_st *stream, CUdevice device, size_t size, CUdeviceptr *made);
 CUresult capture_free(struct CUstream_st *stream, CUdeviceptr address);

@@ -2,7 +2,11 @@
 #ifndef SIMGPU_PHYSICAL_H
 #define SIMGPU_PHYSICAL_H
 
-#include "driver/memory/memory.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "driver_api.h"
 
 struct physical {
     size_t size;
@@ -18,6 +22,8 @@ struct physical {
 
 /* What a handle names: NULL for none. With one more user (physical_unmapped gives it back). */
 struct physical *physical_use(CUmemGenericAllocationHandle handle, const char *call);
+/* Gives it another user by its handle, which is returned. */
+CUmemGenericAllocationHandle physical_retain(struct physical *physical);
 void physical_mapped(struct physical *physical);
 void physical_unmapped(struct physical *physical);
 

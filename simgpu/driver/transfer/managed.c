@@ -1,9 +1,11 @@
 /* Where managed memory lies: what is moved on demand takes time on the device, and nothing else changes. */
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/base/pace.h"
-#include "driver/graph/graph.h"
+#include "driver/capture/capture.h"
 #include "driver/stream/queue.h"
 #include "driver/stream/stream.h"
+#include "driver/transfer/transfer.h"
 
 /* Where a prefetch goes. */
 static CUresult check_location(const CUmemLocation *location) {

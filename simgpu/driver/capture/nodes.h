@@ -1,10 +1,10 @@
-/* Graphs and their nodes, as capture makes them and runs take them. */
+/* Graphs and their nodes, as captures make them and runs take them. */
 #ifndef SIMGPU_NODES_H
 #define SIMGPU_NODES_H
 
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
-#include "driver/graph/graph.h"
+#include "driver/capture/work.h"
 
 struct CUgraphNode_st {
     enum mark mark;
@@ -35,8 +35,5 @@ CUresult graph_add(struct CUgraph_st *graph, const struct node_work *work, struc
 struct CUgraphNode_st *const *graph_last(const struct CUgraph_st *graph);
 /* A graph of the same nodes; NULL: no memory. */
 struct CUgraph_st *graph_copy(const struct CUgraph_st *graph);
-
-/* What a copy is as a node. */
-CUresult graph_copy_work(const CUDA_MEMCPY3D *plan, struct node_work *work);
 
 #endif

@@ -3,7 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
+#include "driver/base/sizes.h"
+#include "driver/physical/backing.h"
 #include "driver/pool/pool.h"
 
 /* In a page of the exporter's file, where the descriptor leads to. */

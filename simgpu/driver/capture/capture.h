@@ -1,38 +1,11 @@
-/* Stream capture and graphs, as launches, copies and events meet them. */
-#ifndef SIMGPU_GRAPH_H
-#define SIMGPU_GRAPH_H
+/* Stream capture, as launches, copies and events meet it. */
+#ifndef SIMGPU_CAPTURE_H
+#define SIMGPU_CAPTURE_H
 
 #include <pthread.h>
 
-#include "driver/stream/host.h"
-#include "driver/transfer/transfer.h"
-
-struct launch_shape {
-    unsigned int grid[3];
-    unsigned int block[3];
-    unsigned int shared_bytes;
-};
-
-/* Checks a launch and says how long it takes. */
-CUresult launch_duration(struct CUfunc_st *function, const struct launch_shape *shape, void **params, void **extra,
-                         uint32_t multiprocessors, uint64_t *duration_ns);
-
-/* What it takes of a GPU whose engines overlap. */
-uint32_t launch_place(const struct launch_shape *shape);
-
-/* Launches, or adds a node to what the stream captures. */
-CUresult launch_kernel(CUfunction handle, const struct launch_shape *shape, CUstream hStream, void **params, void **extra);
-
-/* What a node of a graph does. */
-struct node_work {
-    uint32_t kind; /* enum simgpu_kind or what follows; 0: nothing */
-    uint64_t duration_ns;
-    uint32_t place; /* enum simgpu_place */
-    struct host_call call;
-    struct transfer transfer;    /* of a copy or a set */
-    struct graph_memory *memory; /* of an allocation or a free */
-};
-enum { WORK_ALLOCATE = 100, WORK_FREE = 101 };
+#include "driver/capture/work.h"
+#include "driver/context/context.h"
 
 /* A capture in progress: one graph, the stream that it began in and those that joined it. */
 struct capture {
@@ -46,6 +19,10 @@ struct capture {
     struct capture *next; /* of the process */
 };
 
+/* From here on the stream is captured, into `given` or, where that is NULL, into a new graph. */
+CUresult capture_begin(struct CUstream_st *stream, CUstreamCaptureMode mode, struct CUgraph_st *given);
+/* The capture that began in the stream is over, and this is what became of it. */
+CUresult capture_end(struct CUstream_st *stream, struct CUgraph_st **graph);
 /* A stream (or, NULL, every stream) of the context ends: captures that began there are dropped. */
 void capture_forget(const struct CUctx_st *context, const struct CUstream_st *stream);
 /* Adds work to the graph that the stream is captured into. */

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "driver/base/driver.h"
-#include "driver/virtual/physical.h"
+#include "driver/base/sizes.h"
+#include "driver/physical/backing.h"
+#include "driver/physical/physical.h"
 #include "machine/export.h"
 
 /* The page before exported memory says what it is. */

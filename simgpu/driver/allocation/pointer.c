@@ -1,8 +1,9 @@
 /* What is known about an address. */
 #include <string.h>
 
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
-#include "driver/virtual/physical.h"
+#include "driver/physical/physical.h"
 
 /* Writes one attribute of a known address. */
 static CUresult known(void *data, CUpointer_attribute attribute, uintptr_t address, const struct allocation *found) {

@@ -1,6 +1,8 @@
-#include "driver/virtual/physical.h"
+#include "driver/physical/physical.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/base/sizes.h"
+#include "driver/physical/backing.h"
 #include "machine/export.h"
 
 #include <stdlib.h>
@@ -78,6 +80,14 @@ struct physical *physical_use(CUmemGenericAllocationHandle handle, const char *c
     if (!found)
         misused(call, "memory handle", MISUSE_UNKNOWN);
     return found;
+}
+
+CUmemGenericAllocationHandle physical_retain(struct physical *physical) {
+    pthread_mutex_lock(&table.lock);
+    physical->handles++;
+    CUmemGenericAllocationHandle handle = physical->handle;
+    pthread_mutex_unlock(&table.lock);
+    return handle;
 }
 
 void physical_mapped(struct physical *physical) {
@@ -167,18 +177,6 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     CHECK_DRIVER();
     return physical_release(handle);
-}
-
-EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
-    CHECK_DRIVER();
-    struct allocation found;
-    if (!handle || !find_allocation((uintptr_t)addr, &found) || found.kind != ALLOCATION_VIRTUAL)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&table.lock);
-    found.physical->handles++;
-    *handle = found.physical->handle;
-    pthread_mutex_unlock(&table.lock);
-    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {

@@ -1,9 +1,13 @@
 /* Memory of graphs. What a graph needs is taken from its device at the first upload or launch, kept for the next one, and
  * given back by cuDeviceGraphMemTrim alone. */
-#include "driver/graph/graph_memory.h"
+#include "driver/capture/graph_memory.h"
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
 #include "driver/base/objects.h"
+#include "driver/base/sizes.h"
+#include "driver/capture/capture.h"
 #include "driver/context/context.h"
+#include "driver/physical/backing.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -220,5 +224,41 @@ EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribu
     else
         result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* ---- allocations and frees as work ---- */
+
+CUresult graph_free_work(CUdeviceptr address, struct node_work *work) {
+    struct graph_memory *memory = graph_memory_at(address);
+    if (!memory)
+        return CUDA_ERROR_INVALID_VALUE;
+    graph_memory_use(memory);
+    *work = (struct node_work){.kind = WORK_FREE, .memory = memory};
+    return CUDA_SUCCESS;
+}
+
+CUresult capture_allocation(struct CUstream_st *stream, CUdevice device, size_t size, CUdeviceptr *made) {
+    struct node_work work = {.kind = WORK_ALLOCATE};
+    CUresult result = graph_memory_make(device, size, &work.memory);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = capture_work(stream, &work);
+    if (result == CUDA_SUCCESS)
+        *made = work.memory->address;
+    else
+        graph_memory_drop(work.memory);
+    return result;
+}
+
+CUresult capture_free(struct CUstream_st *stream, CUdeviceptr address) {
+    struct node_work work;
+    CUresult result = graph_free_work(address, &work);
+    /* What no graph allocated cannot be freed by one. */
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = capture_work(stream, &work);
+    if (result != CUDA_SUCCESS)
+        graph_memory_drop(work.memory);
     return result;
 }

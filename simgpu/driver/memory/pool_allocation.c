@@ -1,9 +1,11 @@
 /* Allocations in a stream's order. One is good from the call on, and its place is free from the call on: both earlier
  * than a real driver has them, which no program can rely against. */
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
+#include "driver/capture/capture.h"
+#include "driver/capture/graph_memory.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
-#include "driver/graph/graph_memory.h"
+#include "driver/memory/memory.h"
 #include "driver/pool/pool.h"
 #include "driver/stream/stream.h"
 

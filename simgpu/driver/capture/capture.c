@@ -1,13 +1,10 @@
 /* Stream capture: while a stream is captured its work becomes nodes of a graph, and some calls are not allowed. */
-#include <stdlib.h>
-
+#include "driver/capture/capture.h"
 #include "driver/base/driver.h"
-#include "driver/base/objects.h"
+#include "driver/capture/nodes.h"
 #include "driver/context/context.h"
-#include "driver/event/event.h"
-#include "driver/graph/graph.h"
-#include "driver/graph/nodes.h"
-#include "driver/stream/stream.h"
+
+#include <stdlib.h>
 
 /* All captures of the process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -134,11 +131,7 @@ CUresult capture_wait(struct CUstream_st *stream, struct CUevent_st *event) {
 
 /* ---- begin and end ---- */
 
-static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct CUgraph_st *given) {
-    struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream, __func__);
-    if (result != CUDA_SUCCESS)
-        return result;
+CUresult capture_begin(struct CUstream_st *stream, CUstreamCaptureMode mode, struct CUgraph_st *given) {
     if ((unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
         return CUDA_ERROR_INVALID_VALUE;
     if (stream == &stream->context->legacy)
@@ -164,28 +157,6 @@ static CUresult begin(CUstream handle, CUstreamCaptureMode mode, struct CUgraph_
     join(stream, capture);
     return CUDA_SUCCESS;
 }
-
-static CUresult do_cuStreamBeginCapture(CUstream stream) { return begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL); }
-EXPORT_PTSZ(cuStreamBeginCapture, (CUstream hStream), hStream)
-static CUresult do_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) { return begin(stream, mode, NULL); }
-EXPORT_PTSZ(cuStreamBeginCapture_v2, (CUstream hStream, CUstreamCaptureMode mode), hStream, mode)
-
-static CUresult do_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
-                                               const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode) {
-    GRAPH(graph);
-    (void)data;
-    if (count && !dependencies)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t index = 0; index < count; index++) {
-        if (!LIVES(dependencies[index], MARK_NODE))
-            return CUDA_ERROR_INVALID_VALUE;
-    }
-    return begin(stream, mode, graph);
-}
-EXPORT_PTSZ(cuStreamBeginCaptureToGraph,
-            (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData,
-             size_t numDependencies, CUstreamCaptureMode mode),
-            hStream, hGraph, dependencies, dependencyData, numDependencies, mode)
 
 /* Takes the streams and events out of a capture. Returns whether a stream has work that nothing waits for. */
 static bool leave(struct capture *capture) {
@@ -233,15 +204,9 @@ void capture_forget(const struct CUctx_st *context, const struct CUstream_st *st
     } while (capture);
 }
 
-static CUresult do_cuStreamEndCapture(CUstream handle, CUgraph *phGraph) {
-    struct CUstream_st *stream;
-    CUresult result = find_stream(handle, &stream, __func__);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!phGraph)
-        return CUDA_ERROR_INVALID_VALUE;
+CUresult capture_end(struct CUstream_st *stream, struct CUgraph_st **graph) {
     struct capture *capture = stream->capture;
-    *phGraph = NULL;
+    *graph = NULL;
     if (!capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     if (capture->origin != stream)
@@ -252,14 +217,13 @@ static CUresult do_cuStreamEndCapture(CUstream handle, CUgraph *phGraph) {
     pthread_mutex_lock(&lock);
     unlink_capture(capture);
     pthread_mutex_unlock(&lock);
-    result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-             : unjoined       ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
-                              : CUDA_SUCCESS;
+    CUresult result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                      : unjoined       ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+                                       : CUDA_SUCCESS;
     if (result == CUDA_SUCCESS)
-        *phGraph = capture->graph;
+        *graph = capture->graph;
     else if (!capture->given)
         graph_free(capture->graph);
     free(capture);
     return result;
 }
-EXPORT_PTSZ(cuStreamEndCapture, (CUstream hStream, CUgraph *phGraph), hStream, phGraph)

@@ -4,14 +4,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "driver/allocation/allocation.h"
 #include "driver/base/driver.h"
-#include "driver/base/objects.h"
+#include "driver/base/sizes.h"
 #include "driver/context/context.h"
-#include "driver/graph/graph.h"
-#include "driver/graph/graph_memory.h"
-#include "driver/memory/memory.h"
-#include "driver/stream/queue.h"
-#include "driver/virtual/physical.h"
+#include "driver/physical/backing.h"
+#include "driver/physical/physical.h"
+#include "driver/pool/pool.h"
 
 /* All allocations of the process, in the order of their addresses. */
 static struct {
@@ -163,16 +162,8 @@ static bool map(struct allocation *allocation) {
     return allocation->begin != 0;
 }
 
-CUresult allocate(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags,
-                  struct CUmemPoolHandle_st *pool, uintptr_t *made) {
-    if (!size)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult error = queue_error(context);
-    /* Allocation in a stream's order is safe during a capture, any other is not. */
-    if (error == CUDA_SUCCESS && !pool)
-        error = capture_check_unsafe();
-    if (error != CUDA_SUCCESS)
-        return error;
+CUresult allocation_make(struct CUctx_st *context, size_t size, enum allocation_kind kind, unsigned int flags,
+                         struct CUmemPoolHandle_st *pool, uintptr_t *made) {
     const struct simgpu_model *model = &driver.machine.shared->gpus[context->gpu].model;
     if (size > SIZE_MAX / 2)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -201,22 +192,6 @@ CUresult release(uintptr_t begin, enum allocation_kind kind) {
         return CUDA_ERROR_INVALID_VALUE;
     give_back(&allocation);
     return CUDA_SUCCESS;
-}
-
-CUresult release_device(uintptr_t begin) {
-    struct allocation found;
-    if (!find_allocation(begin, &found) || found.begin != begin) {
-        misused(__func__, "address", MISUSE_UNKNOWN);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    switch (found.kind) {
-    case ALLOCATION_GRAPH: return graph_memory_free(found.graph);
-    case ALLOCATION_DEVICE:
-    case ALLOCATION_MANAGED:
-    case ALLOCATION_EXTERNAL:
-    case ALLOCATION_SHARED: return release(begin, found.kind);
-    default: return CUDA_ERROR_INVALID_VALUE;
-    }
 }
 
 void allocations_end(struct CUctx_st *context) {
