@@ -28,7 +28,7 @@ help:
 	@echo "make test-changed  the tests of what was changed since BASE (origin/main)"
 	@echo "make test-slowly   tests that are held up between two of their lines, which ones SEED says: for who writes tests"
 	@echo "make soak          whole what make test runs in part, of what could go on without end: some hours"
-	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/gpu-results.md"
+	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/guarantees/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
 	@echo "make bench-cluster what the assigner costs the scheduler of 1,000 and of 5,000 nodes, as JSON; BENCH=--loopback:"
 	@echo "                   with both in one pod, as the chart installs them"

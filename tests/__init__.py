@@ -1,1 +1,1 @@
-"""The tests: a folder for each kind of them (docs/testing.md), and in `kit/` what they have in common."""
+"""The tests: a folder for each kind of them (docs/develop/testing.md), and in `kit/` what they have in common."""

@@ -120,7 +120,7 @@ class Config(_Part):
     reach it; empty: nowhere. The chart sets it."""
 
     policy: Annotated[str, AfterValidator(_policy)] = DEFAULT
-    """Which node and which GPU a pod gets: `usable`, `fgd`, `binpack`, `spread` or `aware` (docs/replay.md). No
+    """Which node and which GPU a pod gets: `usable`, `fgd`, `binpack`, `spread` or `aware` (docs/develop/replay.md). No
     profiles are kept yet that `aware` could go by: it does what `usable` does."""
 
     choice: Choice = Choice.SCORES

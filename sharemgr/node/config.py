@@ -53,7 +53,7 @@ class Config(BaseModel):
 
     kappa: Annotated[float, Field(ge=1, le=99)] = Rule().kappa
     """How much of a GPU may be kept for a program that leaves gaps, as a multiple of what it uses alone: 1 keeps the
-    GPU as busy as can be, 99 gives each its request as far as can be (docs/sharing.md)."""
+    GPU as busy as can be, 99 gives each its request as far as can be (docs/begin/sharing.md)."""
 
     failure_policy: Literal["open", "closed"] = "open"
     """What a client does when the manager stays away: ``open`` runs on unshared, ``closed`` launches

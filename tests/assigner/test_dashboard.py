@@ -34,7 +34,7 @@ from tests.kit.pages.scraping import LOOK_S, PATIENCE_S, Prometheus, programs_of
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "deploy/chart/files/dashboard.json").read_text())
-SECTION = (ROOT / "docs/monitoring.md").read_text().split("\n## What can be asked\n")[1].split("\n## ")[0]
+SECTION = (ROOT / "docs/run/monitoring.md").read_text().split("\n## What can be asked\n")[1].split("\n## ")[0]
 TARGETS = [
     *(target for panel in DASHBOARD["panels"] for target in panel.get("targets", ())),
     # What the page says can be asked.

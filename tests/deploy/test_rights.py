@@ -16,7 +16,7 @@ from tests.kit.deploy.objects import Object, Render
 
 Somebody = Callable[..., ApiServer]
 
-PAGE = Path(__file__).parent.parent.parent / "docs/quotas.md"
+PAGE = Path(__file__).parent.parent.parent / "docs/run/quotas.md"
 
 ENABLED = ("assigner.enabled=true", 'assigner.tls.secretName="assigner-tls"')
 ALL = (*ENABLED, "policies.rights.latency=true")

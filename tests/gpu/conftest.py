@@ -18,7 +18,7 @@ from tests.kit.gpu.record import RESULTS, text, write
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("a real GPU")
-    group.addoption("--record", action="store_true", help="Write what was measured into docs/gpu-results.md.")
+    group.addoption("--record", action="store_true", help="Write what is measured into docs/guarantees/gpu-results.md.")
     group.addoption("--python", action="append", help="A Python to look for PyTorch, JAX, CuPy and Numba in.")
     group.addoption("--seconds", type=float, default=10.0, help="How long each pair of programs is looked at.")
 
@@ -60,5 +60,5 @@ def rows(gpu: Gpu, lab: Lab, request: pytest.FixtureRequest) -> Iterator[list[Ro
     recorded = text(gpu, date.today(), versions, rows)
     print(f"\n{recorded}")
     if request.config.getoption("--record"):
-        assert not gpu.simulated, "a simulated GPU is not what docs/gpu-results.md is about"
+        assert not gpu.simulated, "a simulated GPU is not what docs/guarantees/gpu-results.md is about"
         write(RESULTS, recorded)

@@ -34,7 +34,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(("page", "least"), [("security", 50), ("testing", 25)])
+@pytest.mark.parametrize(("page", "least"), [("guarantees/security", 50), ("develop/testing", 25)])
 def test_tests_that_something_is_said_to_rest_on_are_there(page: str, least: int) -> None:
     named = NAMED.findall((ROOT / f"docs/{page}.md").read_text())
     assert len(named) > least
@@ -74,7 +74,7 @@ def lost(row: str) -> list[str]:
     return missing + [name for name in names if text and not re.search(rf"\b{re.escape(name)}\b", text)]
 
 
-@pytest.mark.parametrize(("page", "least"), [("docs/architecture.md", 90), ("CONTRIBUTING.md", 20)])
+@pytest.mark.parametrize(("page", "least"), [("docs/develop/architecture.md", 90), ("CONTRIBUTING.md", 20)])
 def test_what_the_tables_of_the_tree_name_is_there(page: str, least: int) -> None:
     rows = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("| ")]
     assert len(rows) > least
@@ -82,20 +82,20 @@ def test_what_the_tables_of_the_tree_name_is_there(page: str, least: int) -> Non
 
 
 def test_what_strangers_looked_for_is_found_in_four_steps() -> None:
-    table = (ROOT / "docs/architecture.md").read_text().partition("## Looked for and found\n")[2]
+    table = (ROOT / "docs/develop/architecture.md").read_text().partition("## Looked for and found\n")[2]
     steps = re.findall(r"^\| .+\| (\d+) \|$", table, re.MULTILINE)
     assert len(steps) > 50
     assert max(map(int, steps)) <= 4
 
 
 def test_files_of_tests_that_hold_something_are_there() -> None:
-    named = set(re.findall(r"tests/[\w/]+\.py", (ROOT / "docs/testing.md").read_text()))
+    named = set(re.findall(r"tests/[\w/]+\.py", (ROOT / "docs/develop/testing.md").read_text()))
     assert len(named) > 60
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
 
 
 def test_the_page_of_the_manager_has_each_of_its_settings_with_the_default() -> None:
-    page = (ROOT / "docs/sharemgr.md").read_text()
+    page = (ROOT / "docs/parts/sharemgr.md").read_text()
     table = page.partition("## Configuration\n")[2].partition("\n## ")[0]
     rows = [
         [re.findall(r"[^`, ]+", cell) for cell in row.split("|")[1:3]] for row in re.findall(r"^\| `.+", table, re.M)

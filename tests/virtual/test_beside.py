@@ -67,7 +67,7 @@ PROGRAMS = {
     "graphs": step_programs.graphs(5, 20),
 }
 THREADS = {"threads in turn": step_programs.turns((5, 20), 2)}
-"""With no rival their gaps are still told as GPU time (docs/testing.md, what is not asked of random programs yet)."""
+"""With no rival their gaps are still told as GPU time (docs/develop/testing.md: not asked of random programs yet)."""
 
 
 @pytest.mark.parametrize("contended", [False, True])

@@ -1,5 +1,5 @@
-"""A cluster's devices and how they are used, as the cluster part's service tells it (docs/cluster-status.md), and the
-pods that wait for a node, which the API server tells by the same right."""
+"""A cluster's devices and how they are used, as the cluster part's service tells it (docs/run/cluster-status.md), and
+the pods that wait for a node, which the API server tells by the same right."""
 
 import ssl
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What the assigner tells Prometheus of itself. docs/assigner.md explains each."""
+"""What the assigner tells Prometheus of itself. docs/parts/assigner.md explains each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

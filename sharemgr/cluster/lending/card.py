@@ -11,7 +11,8 @@ from typing import NamedTuple
 from sharemgr.cluster.state.profiles import Profile
 
 CONTEXT_MIB = 400
-"""A bare CUDA context takes less: 255 to 330 MiB on the cards of docs/memory.md. Use below it says nothing yet."""
+"""A bare CUDA context takes less: 255 to 330 MiB on the cards of docs/guarantees/memory.md. Use below it says nothing
+yet."""
 SAME = 0.02
 """Samples that differ by no more than this part are of one level."""
 GAP_MAX_S = 20.0

@@ -18,9 +18,9 @@ A pod that has waited 220 s holds back those behind it, so that small ones do no
 Samples that are late, missing or absurd lower nothing: what a pod may come to hold falls only by samples of that pod
 itself, taken since it was bound.
 
-The figures were found by simulation: docs/replay.md has what each single fault of the world does to them. They hold
-where a profile is 20 % low (1.25), or a peak comes late that is half as high again as what was seen (1.5), not where
-both do. A fixed reserve instead of the margin of pods in flight costs more and holds less.
+The figures were found by simulation: docs/develop/replay.md has what each single fault of the world does to them. They
+hold where a profile is 20 % low (1.25), or a peak comes late that is half as high again as what was seen (1.5), not
+where both do. A fixed reserve instead of the margin of pods in flight costs more and holds less.
 
 A bad choice for a cold start where much more is declared than used (the first pods of a program count for their limit
 until one has settled), where programs run for less time than they take to settle, for a first run whose peak comes late

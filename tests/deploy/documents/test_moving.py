@@ -1,4 +1,4 @@
-"""The manifests of docs/moving.md that are ours are taken in by the chart's policies, and read as they are meant."""
+"""Manifests of docs/begin/moving.md that are ours are taken in by the chart's policies, and read as they are meant."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from sharemgr.cluster.state.pods import parse_pod
 from sharemgr.cluster.state.request import Ask
 from tests.kit.apiserver.api_server import ApiServer
 
-PAGE = Path(__file__).parents[3] / "docs/moving.md"
+PAGE = Path(__file__).parents[3] / "docs/begin/moving.md"
 BLOCKS = re.findall(r"^```yaml\n# edgeshare\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 OURS: dict[str, dict[str, Any]] = {pod["metadata"]["name"]: pod for pod in map(yaml.safe_load, BLOCKS)}
 MEANT = {

@@ -197,7 +197,7 @@ def test_wrong_key_is_refused_by_its_name(render: Render) -> None:
 
 
 def test_page_on_the_labeller_names_every_key_with_its_default() -> None:
-    page = (ROOT / "docs/labeller.md").read_text()
+    page = (ROOT / "docs/parts/labeller.md").read_text()
     schema = yaml.safe_load((ROOT / "deploy/chart/values.schema.json").read_text())["$defs"]["labeller"]
     said = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
     for key, described in schema["properties"].items():

@@ -169,7 +169,7 @@ def test_labeller_writes_the_feature_object_of_its_own_node_and_nothing_else(
 
 def test_labels_go_by_what_the_page_says_for_those_without_helm(nodes: ApiServer, tmp_path: Path) -> None:
     done(apply(nodes, "labelled-a", **{"gpu.model": "Tesla-T4"}))
-    page = (ROOT / "docs/labeller.md").read_text()
+    page = (ROOT / "docs/parts/labeller.md").read_text()
     loop = page[page.index("for node in") : page.index("done\n", page.index("for node in")) + len("done\n")]
     programs = f"{program(KUBERNETES, 'kubectl').parent}:/usr/bin:/bin"
     environment = {"KUBECONFIG": str(nodes.kubeconfig), "HOME": str(tmp_path), "PATH": programs}

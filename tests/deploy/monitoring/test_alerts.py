@@ -67,7 +67,7 @@ def test_it_fires_for_what_it_is_for_and_for_nothing_less(
 def test_each_alert_has_a_case_and_a_line_on_its_page() -> None:
     names = {alert["alert"] for alert in alerts()}
     assert names == {case["alert"] for case in CASES}
-    page = (RULES.parents[3] / "docs/monitoring.md").read_text()
+    page = (RULES.parents[3] / "docs/run/monitoring.md").read_text()
     assert {name for name in names if f"| `{name}` |" not in page} == set()
 
 

@@ -34,7 +34,7 @@ def test_a_series_says_on_which_node_it_is_with_an_operator_too(render: Render) 
 
 
 def test_each_panel_has_a_place_of_its_own_and_a_line_on_the_page() -> None:
-    page = (ROOT / "docs/monitoring.md").read_text()
+    page = (ROOT / "docs/run/monitoring.md").read_text()
     assert len(PANELS) <= PANELS_MOST
     assert [panel["title"] for panel in PANELS if f"| *{panel['title']}* |" not in page] == []
     assert all(panel["description"] and panel["targets"] for panel in PANELS)

@@ -12,7 +12,7 @@ from tests.kit.deploy.assigner import WITH_SECRET
 from tests.kit.deploy.objects import Render, only
 from tests.kit.onenode.installed.release import OUTSIDE
 
-PAGE = Path(__file__).parents[3] / "docs/install.md"
+PAGE = Path(__file__).parents[3] / "docs/install/index.md"
 
 
 def test_all_that_it_makes_elsewhere_is_looked_for_when_it_is_gone(render: Render) -> None:

@@ -94,7 +94,7 @@ def test_commands_make_what_an_api_server_takes(installed: ApiServer, helm: Path
 
 def test_all_kinds_of_them_are_found() -> None:
     assert len(from_files()) == 4
-    assert {name.partition(":")[0] for name in from_blocks()} >= {"docs/inventory.md", "docs/clusters/k3s.md"}
+    assert {name.partition(":")[0] for name in from_blocks()} >= {"docs/parts/inventory.md", "docs/clusters/k3s.md"}
     assert any("runtimeClassName=nvidia" in each for each in from_commands())
 
 

@@ -1,4 +1,4 @@
-"""Writes what was measured into docs/gpu-results.md."""
+"""Writes what was measured into docs/guarantees/gpu-results.md."""
 
 from datetime import date
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.kit.gpu.gpu import Gpu
 from tests.kit.gpu.measures import Row
 
-RESULTS = Path(__file__).parents[3] / "docs" / "gpu-results.md"
+RESULTS = Path(__file__).parents[3] / "docs/guarantees/gpu-results.md"
 BEGIN = "<!-- written by `make gpu-test`: do not edit below -->"
 
 

@@ -1,5 +1,5 @@
 """The functions of the driver that the hook leaves alone, and why: cuda_hook/src/entry/left_alone.def, and its copy for
-readers in docs/cuda-hook.md, which `python -m tests.kit.hook.left_alone` writes anew."""
+readers in docs/parts/cuda-hook.md, which `python -m tests.kit.hook.left_alone` writes anew."""
 
 import re
 import textwrap
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 LIST = ROOT / "cuda_hook/src/entry/left_alone.def"
-DOCUMENT = ROOT / "docs/cuda-hook.md"
+DOCUMENT = ROOT / "docs/parts/cuda-hook.md"
 BEGIN, END = "<!-- from left_alone.def -->\n", "<!-- end -->\n"
 KINDS = {"ORDERS": "Only orders", "MEMORY": "Has to do with device memory", "NEITHER": "Neither submits nor allocates"}
 

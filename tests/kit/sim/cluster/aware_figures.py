@@ -1,7 +1,7 @@
 """What placement by profiles is worth: pods arrive at an empty cluster (aware_pods.py) and are placed by ``usable`` and
 by ``aware``; then the pods of each GPU run under the node's own rule on a simulated device.
 
-``python -m tests.kit.sim.cluster.aware_figures`` prints the figures of docs/replay.md, in some two minutes.
+``python -m tests.kit.sim.cluster.aware_figures`` prints the figures of docs/develop/replay.md, in some two minutes.
 """
 
 import json
