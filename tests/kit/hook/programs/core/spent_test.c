@@ -196,13 +196,8 @@ static void what_ran_after_its_marker_was_there_is_told_however_short_it_should_
 
 static void one_that_is_measured_from_its_start_alone_ended_so_long_after_its_end_was_marked_at_most(void) {
     const struct es_counted latest = {.ended_ns = 2000, .mark_ns = 700};
-    struct es_work work = {.cost_ns = 5000,
-                           .opened_ns = 10000,
-                           .before_ns = 700,
-                           .mark_ns = 5700,
-                           .marked_ns = 10300,
-                           .launches = 1,
-                           .anew = true};
+    struct es_work work = {
+        .cost_ns = 5000, .opened_ns = 10000, .before_ns = 700, .mark_ns = 5700, .marked_ns = 10300, .launches = 1, .anew = true};
 
     /* However late that is seen. */
     CHECK(es_spent_by(&work, &latest, 5100, ES_UNTOLD, 40000).ended_ns == 10300 + 5100);
