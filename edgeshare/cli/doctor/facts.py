@@ -103,7 +103,7 @@ class Node:
     devices: Devices
     kubelet: Kubelet
     other_plugins: OtherPlugins
-    """Asked for where there are GPUs and a kubelet."""
+    """Asked for where there are devices and a kubelet."""
     runtimes: tuple[Runtime, ...]
     toolkit: Toolkit | None
     hook: Hook

@@ -15,7 +15,6 @@ from pathlib import Path
 from edgeshare.cli.doctor.facts import Board, Devices, Hook, Kubelet, Node, OtherPlugins, Socket
 from edgeshare.cli.doctor.runtimes import read_runtimes, read_toolkit
 from edgeshare.cli.run import hook_library
-from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import (
     GPU_PERCENT,
@@ -127,10 +126,10 @@ def _asked(path: Path) -> Socket:
 
 
 def _other_plugins(root: Path, devices: Devices, kubelet: Kubelet) -> OtherPlugins:
-    """As the kubelet tells, where there is a GPU that another one may have, too."""
+    """As the kubelet tells, where there is a device that another one may have, too."""
     served = [path for path, socket in kubelet.sockets if socket is Socket.SERVED]
     asked = [path for path in served if path.endswith(POD_RESOURCES_SOCKET)]
-    if not asked or all(device.accelerator is not Accelerator.GPU for device in devices.found):
+    if not asked or not devices.found:
         return OtherPlugins({})
     try:
         return OtherPlugins(asyncio.run(PodResources(_below(root, Path(asked[0])), GPU_PERCENT).others()))
