@@ -18,7 +18,7 @@ struct es_backlog {
     struct es_beside beside;  /* … and what is yet to be counted of that */
     uint64_t run_from_ns;     /* what had been submitted when last nothing was queued */
     uint64_t guessed_ns;      /* what had been submitted by the latest launch of which no exact time is known, */
-    uint64_t unseen_ns;       /* … and by the latest of which none at all is */
+    uint64_t unseen_ns;       /* … and by the latest of which none at all is, or that waits for the host */
     uint64_t held_streams;    /* set of those in which a function of the host was queued behind all that was marked */
     uint64_t overdue_pass_ns; /* when a launch last passed because the head was overdue */
     uint64_t waits;           /* how often a thread waited for the device, or queued what tells the host how far that is */

@@ -153,7 +153,8 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     }
     slot->batch.streams |= bit_of(s);
     slot->left_ns -= (int64_t)s->cost_ns;
-    if (s->unknown)
+    /* When a function of the host ends nobody knows, nor, before that, when what is queued behind it will have run. */
+    if (s->unknown || s->held)
         es_backlog.unseen_ns = es_submitted_ns();
     slot->batch.last = s->alone || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
     if (!slot->batch.last && s->singly && es_markers_left(1))
