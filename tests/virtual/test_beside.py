@@ -180,6 +180,24 @@ def test_beside_others_no_drain_is_foretold(world: World, beside: bool) -> None:
     assert (said(report, "c0", "Draining") > 0) != beside
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_of_what_waits_for_a_function_of_the_host_no_drain_is_foretold(world: World, held: bool) -> None:
+    """When that ends nobody knows, and whoever is let in before runs beside what is queued behind it."""
+    launch, function = Step(kind="launch", object=ANY, count=4), Step(kind="host", amount=2_000_000)
+    unlike = Program(
+        kernels=tuple(Kernel(duration_ns=ns) for ns in (200_000, 3_000_000)),
+        threads=(Thread(steps=(launch, *([function] if held else ()), Step(kind="round"))),),
+    )
+    openings = [Opening(at_ms=0, open=("c0",), contended=False)]
+    for index in range(1, 6):
+        openings.append(Opening(at_ms=300 * index))
+        openings.append(Opening(at_ms=300 * index + 200, open=("c0",), contended=False))
+    clients = (client(unlike), client(step_programs.burn(50)))
+    report = world.run(Case(clients=clients, openings=tuple(openings), settle_ms=550, measure_ms=1200))
+    assert said(report, "c0", "Release") >= 3
+    assert (said(report, "c0", "Draining") > 0) != held
+
+
 @pytest.mark.parametrize("kernel_us", [5, 20, 100, 1000, 10_000])
 def test_a_small_cap_of_its_own_holds_and_blocks_nobody(world: World, kernel_us: int) -> None:
     """Beyond the cap there is one kernel at most; it is kept busy as far as its wake-ups allow, which do not come by
