@@ -28,8 +28,6 @@ LOCKED_BY_CREATE = (3, 2, 38)
 LOCKED_BY_MACHINE = (3, 2, 3)
 """How often cffi took a lock when the figures were recorded: before it read, and after each of the headers. Whoever
 makes the machine needed its types then, too."""
-LOCKED_BY_TYPES = {"int *": 1, "simgpu_open": 3, "simgpu_shared": 49}
-"""How often it took one then to make the types that opening a machine needs, in this order."""
 HEADERS = ("machine/layout.h", "observer/observer.h")
 """Which there were then."""
 
@@ -74,27 +72,7 @@ def read_layouts() -> None:
         getattr(library, name)
     ffi.typeof("struct simgpu_plan *")
     create.load = partial(read_again, layout, *LOCKED_BY_CREATE)  # type: ignore[assignment,attr-defined]
-    opened = load.__wrapped__()
-    know_types(opened[0])
-    machine.load = partial(read_again, opened, *LOCKED_BY_MACHINE)  # type: ignore[assignment,attr-defined]
-
-
-def know_types(ffi: FFI) -> None:
-    """Makes here the types that opening a machine needs. The locks that this took are still taken where it was."""
-    parser, make, lock = ffi._parser, ffi._get_cached_btype, ffi._lock  # type: ignore[attr-defined]
-    locked = {}
-    for name, times in LOCKED_BY_TYPES.items():
-        declared = parser._declarations.get(f"function {name}")
-        locked[declared[0] if declared else parser.parse_type(name)] = times
-    with lock:
-        for each in locked:
-            make(each)
-
-    def make_again(of: object) -> object:
-        look(locked.pop(of, 0))
-        return make(of)
-
-    ffi._get_cached_btype = make_again  # type: ignore[attr-defined]
+    machine.load = partial(read_again, load.__wrapped__(), *LOCKED_BY_MACHINE)  # type: ignore[assignment,attr-defined]
 
 
 def read_again(layout: tuple[FFI, object], begun: int, *read: int) -> tuple[FFI, object]:
