@@ -16,7 +16,7 @@ from deviceplugin.files import RECORD_BYTES_MAX, make_folder, remove_unfinished,
 from deviceplugin.inject.response import preloaded_library
 from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
-from edgeshare.bounded_file import read
+from edgeshare.bounded_file import read, says
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -118,8 +118,4 @@ def _with_unknown_keys(known: dict[str, Any], before: Any) -> dict[str, Any]:
 
 def _says(path: Path, content: bytes) -> bool:
     # One that not everybody may read is silently not loaded.
-    try:
-        return bool(path.stat().st_mode & stat.S_IROTH) and read(path, len(content)) == content
-    except (OSError, ValueError):
-        # It is not there, is no file, or says more.
-        return False
+    return says(path, content) and bool(path.stat().st_mode & stat.S_IROTH)
