@@ -10,6 +10,7 @@ import numpy as np
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.rows import Floats, Ints
 from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.eligibility import is_model
 from sharemgr.cluster.state.request import Ask
 
 PER_UNIT_MIN = 1e-3
@@ -177,7 +178,7 @@ def _fitting(shape: Shape, table: Table) -> dict[int, int]:
     for index, model in enumerate(table.models):
         by_memory = -(-shape.ask.memory_mib * UNITS_PER_DEVICE // model.memory_mib) if model.memory_mib else 0
         units = max(shape.ask.units, by_memory)
-        if (not shape.models or model.name in shape.models) and units <= UNITS_PER_DEVICE:
+        if is_model(shape.models, model.name) and units <= UNITS_PER_DEVICE:
             fitting[index] = units
     return fitting
 

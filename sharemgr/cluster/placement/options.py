@@ -7,6 +7,7 @@ import numpy as np
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.neighbours import Known
 from sharemgr.cluster.placement.rows import Bools, Ints, Rows, sum_of_gpus, usable_units
+from sharemgr.cluster.state.eligibility import has_room
 from sharemgr.cluster.state.request import Ask
 
 NOTHING = Ask(0, 0)
@@ -62,7 +63,7 @@ def find_options(rows: Rows, ask: Ask, permitted: Bools | None, cpu_milli: int, 
     """The places for an ask of a pod that takes so much CPU and RAM with it; ``permitted`` (node × GPU) says which GPUs
     it may have, None: all."""
     need_mib = needed_mib(rows, ask)
-    each = (rows.free_units >= ask.units) & (rows.free_mib >= need_mib)
+    each = has_room(rows.free_units, rows.free_mib, ask.units, need_mib)
     if permitted is not None and ask.devices:
         each &= permitted
     enough = sum_of_gpus(each) >= max(ask.devices, 1)

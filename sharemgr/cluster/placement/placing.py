@@ -10,8 +10,9 @@ from sharemgr.cluster.placement.demand import Demand
 from sharemgr.cluster.placement.neighbours import Habits, Known
 from sharemgr.cluster.placement.options import NOTHING, Options, find_options
 from sharemgr.cluster.placement.policies import Policy
-from sharemgr.cluster.placement.rows import NOBODY, Bools, Floats, Ints, Rows, sum_of_gpus
+from sharemgr.cluster.placement.rows import Bools, Floats, Ints, Rows, sum_of_gpus
 from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.eligibility import NOBODY, is_exclusion, is_model
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Node
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
@@ -202,14 +203,13 @@ def holding(node: Node, uid: str, request: Request, places: Sequence[Sequence[in
 
 
 def _permitted(ledger: Ledger, table: Table, rows: Rows, index: Ints, request: Request) -> Bools | None:
-    """node × GPU: which GPUs the pod may have by their model and by who is there already; None: any. ``index`` says
-    where these rows stand in the table."""
+    """node × GPU: which GPUs the pod may have by their model and by who is there already (``eligibility``); None: any.
+    ``index`` says where these rows stand in the table."""
     masks = []
     if request.models:
-        masks.append(np.array([model.name in request.models for model in table.models])[rows.model])
+        masks.append(np.array([is_model(request.models, model.name) for model in table.models])[rows.model])
     if request.exclusion or len(table.exclusions) > 1:
-        own = table.exclusions.get(request.exclusion, NOBODY)
-        masks.append((rows.exclusion == NOBODY) | (rows.exclusion == own))
+        masks.append(is_exclusion(table.exclusions.get(request.exclusion, NOBODY), rows.exclusion))
     if request.affinity and (gpus := ledger.together(request.affinity)):
         together = np.zeros_like(rows.model, np.bool_)
         for name, device_id in gpus:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.state.books import Books
+from sharemgr.cluster.state.eligibility import has_room, objection, obtainable
 from sharemgr.cluster.state.nodes import Device, Node
 from sharemgr.cluster.state.pods import SharePod
 from sharemgr.cluster.state.request import Ask, Holding, Request, Take
@@ -28,7 +29,11 @@ class _Room:
         self.exclusions[exclusion] -= 1
 
     def fits(self, ask: Ask) -> bool:
-        return self.units >= ask.units and max(0, self.memory_mib) >= ask.needed_mib(self.device.memory_mib)
+        return has_room(
+            *obtainable(self.device, self.units, self.memory_mib),
+            ask.units,
+            ask.needed_mib(self.device.memory_mib),
+        )
 
 
 def victims(books: Books, pod: SharePod, node: str, proposed: Collection[str]) -> list[str] | None:
@@ -77,7 +82,7 @@ def _fits(books: Books, node: Node, request: Request, away: Collection[Holding])
 
 def _part_fits(books: Books, node: Node, request: Request, away: Collection[Holding]) -> bool:
     is_chosen_by_wish = KINDS[request.kind].is_chosen_by_wish
-    by_id = {device.id: _room(node, device) for device in node.of(request.kind) if device.healthy}
+    by_id = {device.id: _room(node, device) for device in node.of(request.kind)}
     gone: Counter[tuple[str, str]] = Counter()
     for holding in away:
         for take in holding.takes:
@@ -90,9 +95,7 @@ def _part_fits(books: Books, node: Node, request: Request, away: Collection[Hold
     rooms = [
         room
         for room in by_id.values()
-        if (not request.models or room.device.model in request.models)
-        and all(exclusion == request.exclusion for exclusion in +room.exclusions)
-        and (not shared or (node.inventory.node, room.device.id) in shared)
+        if objection(request, node.inventory.node, room.device, +room.exclusions, shared) is None
     ]
     return _fit_together(rooms, request)
 

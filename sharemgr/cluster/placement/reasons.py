@@ -4,6 +4,7 @@ events mangle it."""
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE
+from sharemgr.cluster.state.eligibility import Objection, objection, obtainable
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Device, Node
 from sharemgr.cluster.state.request import Ask, Request
@@ -43,15 +44,16 @@ def state_for(ledger: Ledger, node: Node, request: Request) -> str:
         use = node.use.get(device.id)
         exclusions = {} if use is None else use.exclusions
         called = f"{kind.prefix} {place}"
-        if request.models and device.model not in request.models:
-            told.append(f"{called}: is of model {device.model}")
-        elif together and (node.inventory.node, device.id) not in together:
-            told.append(f"{called}: is not that of its affinity")
-        elif any(exclusion != request.exclusion for exclusion in exclusions):
-            names = " and ".join(repr(each) if each else "none" for each in sorted(exclusions))
-            told.append(f"{called}: holds pods of exclusion {names}")
-        else:
-            told.append(_device(node, place, device))
+        match objection(request, node.inventory.node, device, exclusions, together):
+            case Objection.MODEL:
+                told.append(f"{called}: is of model {device.model}")
+            case Objection.AFFINITY:
+                told.append(f"{called}: is not that of its affinity")
+            case Objection.EXCLUSION:
+                names = " and ".join(repr(each) if each else "none" for each in sorted(exclusions))
+                told.append(f"{called}: holds pods of exclusion {names}")
+            case Objection.HEALTH | None:
+                told.append(_device(node, place, device))
     return ", ".join(told) or no_devices(kind.accelerator)
 
 
@@ -68,6 +70,6 @@ def _device(node: Node, place: int, device: Device) -> str:
     called = f"{KINDS[device.kind].prefix} {place}"
     if not device.healthy:
         return f"{called}: not healthy"
-    units, mib = (max(0, free) for free in node.free(device))
+    units, mib = obtainable(device, *node.free(device))
     memory = f", {mib:,} of {device.memory_mib:,} MiB free" if device.memory_mib else ""
     return f"{called}: {units} of {UNITS_PER_DEVICE} units free{memory}"

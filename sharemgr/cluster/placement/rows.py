@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeshare.contract.units import UNITS_PER_DEVICE
+from sharemgr.cluster.state.eligibility import NOBODY
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -18,12 +19,6 @@ UNLIMITED = 1 << 40
 
 NO_NODE = -1
 """Millicores of a row without a node: it holds nothing, not even a pod that asks for nothing."""
-
-NOBODY = -1
-"""The exclusion of a GPU that no pod holds a part of."""
-
-SEVERAL = -2
-"""The exclusion of a GPU on which pods of several came together: somebody else chose it for them."""
 
 
 class Gpu(NamedTuple):

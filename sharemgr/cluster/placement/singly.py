@@ -8,8 +8,9 @@ from typing import NamedTuple
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.demand import ALMOST_NONE, Demand, Ratio
 from sharemgr.cluster.placement.policies.fgd import TIE_UNITS
-from sharemgr.cluster.placement.rows import NO_GPU, NOBODY, Floats, Gpu, Row
+from sharemgr.cluster.placement.rows import NO_GPU, Floats, Gpu, Row
 from sharemgr.cluster.placement.table import Table
+from sharemgr.cluster.state.eligibility import NOBODY, has_room, is_exclusion, is_model
 from sharemgr.cluster.state.request import Request
 
 GPUS_MAX = 8
@@ -159,9 +160,9 @@ class Judge:
         no part, or has no room for one."""
         request, ask, of_gpu = self._request, self._ask, self._sums.of_gpu
         need_mib = ask.needed_mib(gpu.total_mib)
-        is_permitted = not request.models or self._table.models[gpu.model].name in request.models
-        is_permitted &= gpu.exclusion in (NOBODY, self._table.exclusions.get(request.exclusion, NOBODY))
-        if not is_permitted or gpu.free_units < ask.units or gpu.free_mib < need_mib:
+        is_permitted = is_model(request.models, self._table.models[gpu.model].name)
+        is_permitted &= is_exclusion(self._table.exclusions.get(request.exclusion, NOBODY), gpu.exclusion)
+        if not is_permitted or not has_room(gpu.free_units, gpu.free_mib, ask.units, need_mib):
             return NO_ROOM
         left = 0
         if not ask.is_whole:

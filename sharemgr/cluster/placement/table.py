@@ -12,7 +12,8 @@ import numpy as np
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from sharemgr.cluster.placement.neighbours import Neighbours
-from sharemgr.cluster.placement.rows import NO_ROW, NOBODY, SEVERAL, UNLIMITED, Gpu, Ints, Row, Rows
+from sharemgr.cluster.placement.rows import NO_ROW, UNLIMITED, Gpu, Ints, Row, Rows
+from sharemgr.cluster.state.eligibility import NOBODY, held_by, obtainable
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Device, Node, Use
 from sharemgr.cluster.state.profiles import Profiles
@@ -161,7 +162,7 @@ class Table:
         return tuple(gpus)
 
     def _untouched_gpu(self, device: Device) -> Gpu:
-        units, mib = (UNITS_PER_DEVICE, device.memory_mib) if device.healthy else (0, 0)
+        units, mib = obtainable(device, UNITS_PER_DEVICE, device.memory_mib)
         return Gpu(units, mib, device.memory_mib, self._model(device), NOBODY)
 
     def _beside_whom(self, row: int, devices: tuple[Device, ...], node: Node) -> bytes:
@@ -217,7 +218,7 @@ class Table:
         return place
 
     def _exclusion(self, use: Use) -> int:
-        place = SEVERAL
         for exclusion in use.exclusions:
-            place = self.exclusions.setdefault(exclusion, len(self.exclusions))
-        return place if len(use.exclusions) == 1 else SEVERAL
+            self.exclusions.setdefault(exclusion, len(self.exclusions))
+        held = held_by(use.exclusions)
+        return held if isinstance(held, int) else self.exclusions[held]

@@ -15,6 +15,7 @@ from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import AlreadyExists, InvalidRequest, NoRoom, NotFound, Unavailable
 from edgeshare.contract.units import UNITS_PER_DEVICE
+from sharemgr.cluster.state.eligibility import has_room, obtainable
 from sharemgr.cluster.state.nodes import Device, Inventory, Node, Use
 from sharemgr.cluster.state.request import UNKNOWN, Holding, Take
 
@@ -226,7 +227,7 @@ def _check_room(node: Node, holding: Holding) -> None:
             raise Unavailable(f"{called} of node {name} is not healthy")
         free_units, free_mib = node.free(device)
         # Who takes no memory may come to where others have too much of it.
-        if take.units > free_units or take.memory_mib > max(0, free_mib):
+        if not has_room(*obtainable(device, free_units, free_mib), take.units, take.memory_mib):
             raise NoRoom(
                 f"pod {holding.uid} needs {take.units} units and {take.memory_mib} MiB of {called} of node {name}, "
                 f"which has {free_units} of {UNITS_PER_DEVICE} units and {free_mib} of {device.memory_mib} MiB free"
