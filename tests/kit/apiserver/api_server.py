@@ -8,13 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from urllib3 import PoolManager
-
-from edgeshare.kube.client_library import connection
+from tests.kit.apiserver.administrator import told
 from tests.kit.apiserver.certificates import Authority
 from tests.kit.onenode.control_plane import ControlPlane
 from tests.kit.onenode.layout import Layout, Ports
@@ -59,22 +56,11 @@ class ApiServer:
             check=False,
         )
 
-    @cached_property
-    def _reached(self) -> tuple[str, PoolManager]:
-        host, pool, _ = connection(self.kubeconfig)
-        return host, pool
-
     def ask(
         self, method: str, path: str, thing: Mapping[str, Any] | None = None, kind: str = "application/json"
     ) -> dict[str, Any]:
-        """What the administrator is answered, as an object; it must succeed. A kubectl takes 60 ms of a processor to
-        begin."""
-        host, pool = self._reached
-        body, headers = (None, {}) if thing is None else (json.dumps(thing), {"Content-Type": kind})
-        answer = pool.request(method, f"{host}{path}", body=body, headers=headers, timeout=READY_S)
-        assert answer.status // 100 == 2, f"{method} {path}: {answer.data.decode()}"
-        told: dict[str, Any] = answer.json()
-        return told
+        """What the administrator is answered, as an object. Raises NodeError where it does not succeed."""
+        return told(self.kubeconfig, method, path, thing, kind)
 
     def create(self, thing: Mapping[str, Any]) -> Done:
         """Make an object, or those of a List, whatever comes of it."""

@@ -8,10 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from urllib3.exceptions import HTTPError
-
-from edgeshare.kube.client_library import connection
-from edgeshare.kube.messages import OK
+from tests.kit.apiserver.administrator import told
 from tests.kit.apiserver.certificates import Authority
 from tests.kit.onenode import cri
 from tests.kit.onenode.control_plane import ControlPlane
@@ -206,18 +203,8 @@ class Node:
         return run(self.kubectl_command(*words), stdin=stdin)
 
     def told(self, path: str) -> dict[str, Any]:
-        """What the API server tells the administrator of what lies at a path: to begin, a kubectl takes 60 ms of a
-        processor. Raises NodeError."""
-        host, pool, _ = connection(self.layout.kubeconfig)
-        with pool:
-            try:
-                answer = pool.request("GET", f"{host}{path}", timeout=READY_S)
-            except HTTPError as error:
-                raise NodeError(f"GET {path}: {error}") from error
-            if answer.status != OK:
-                raise NodeError(f"GET {path}: {answer.data.decode()}")
-            found: dict[str, Any] = answer.json()
-            return found
+        """What the API server tells the administrator of what lies at a path. Raises NodeError."""
+        return told(self.layout.kubeconfig, "GET", path)
 
     def kubectl_command(self, *words: str) -> list[str | Path]:
         """The command line of that."""
