@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+import zipfile
 from distutils.core import run_setup
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ NOT_PACKAGED = {"bench", "tests"}
 """Packages at the top of the tree that are in no wheel."""
 SIMULATED = "simgpu"
 """The one that has a wheel of its own."""
+INSTALLS = "ignore:setup.py install is deprecated"
+"""Said by what builds a wheel; pip, too, passes over it."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,54 @@ def test_simulated_machine_is_of_the_version_that_it_is_for(simulated: Distribut
     assert simulated.get_version() == __version__
     assert simulated.install_requires == [f"edgeshare=={__version__}"]
     assert simulated.has_ext_modules()
+
+
+def wheel(distribution: Distribution, folder: Path) -> set[str]:
+    """The files of a wheel that is built, but not compiled: what its command names as made is put there empty. (What
+    mypyc makes it names only once that was run; of each there is the module, too.)"""
+
+    class Uncompiled(distribution.get_command_class("build_ext")):  # type: ignore[misc]
+        def run(self) -> None:
+            for made in map(Path, self.get_outputs()):
+                made.parent.mkdir(parents=True, exist_ok=True)
+                made.touch()
+
+    distribution.cmdclass["build_ext"] = Uncompiled
+    for command, option in (("build", "build_base"), ("egg_info", "egg_base"), ("bdist_wheel", "dist_dir")):
+        (folder / command).mkdir()
+        distribution.get_option_dict(command)[option] = ("the test", str(folder / command))
+    distribution.run_command("bdist_wheel")
+    (made,) = (folder / "bdist_wheel").glob("*.whl")
+    with zipfile.ZipFile(made) as opened:
+        return {name for name in opened.namelist() if ".dist-info/" not in name}
+
+
+HEADERS = {"cuda_hook/wire.h", "cuda_hook/edgeshare_slice.h"}
+"""What other programs include, and what the records of the wire are read from."""
+
+SIMULATED_HEADERS = {"simgpu/machine/plan.h", "simgpu/machine/layout.h", "simgpu/observer/observer.h"}
+
+
+@pytest.mark.filterwarnings(INSTALLS)
+def test_a_built_wheel_has_the_files_of_the_tree_what_is_compiled_and_no_others(
+    distribution: Distribution, tmp_path: Path
+) -> None:
+    tops = {ROOT / package for package in packages_of_the_tree() if "." not in package} - {ROOT / SIMULATED}
+    modules = {str(path.relative_to(ROOT)) for top in tops for kind in ("*.py", "*.pyi") for path in top.rglob(kind)}
+    page = {str(path.relative_to(ROOT)) for path in (ROOT / "edgeshare/shown" / FOLDER).iterdir()}
+    (hook,) = distribution.get_command_class("build_portable").made
+    compiled = {hook.path, "cuda_hook/_core.abi3.so"}
+    assert wheel(distribution, tmp_path) == modules | page | HEADERS | compiled
+
+
+@pytest.mark.filterwarnings(INSTALLS)
+def test_a_built_wheel_of_the_simulated_machine_has_its_files_what_is_compiled_and_no_others(
+    simulated: Distribution, tmp_path: Path
+) -> None:
+    folder = ROOT / SIMULATED
+    modules = {str(path.relative_to(ROOT)) for path in folder.rglob("*.py")} - {f"{SIMULATED}/setup.py"}
+    compiled = {f"{SIMULATED}/{plain.path}" for plain in simulated.get_command_class("build_portable").made}
+    assert wheel(simulated, tmp_path) == modules | SIMULATED_HEADERS | compiled
 
 
 def test_what_the_page_is_made_of_is_in_the_wheel(distribution: Distribution) -> None:
