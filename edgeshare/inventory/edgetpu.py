@@ -1,14 +1,14 @@
 """Coral's EdgeTPUs, as sysfs has them: on the PCI bus by the driver ``apex``, on USB with no driver at all."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic_ns
 
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.corals import PCI_ID, USB_IDS, PcieFacts, Seen, UsbFacts, devices_of, with_those_away
-from edgeshare.inventory.interface import DeviceProcess
+from edgeshare.inventory.interface import DevicesAlone
 from edgeshare.inventory.tree import PCI_DEVICES, Tree
 
 USB_DEVICES = "/sys/bus/usb/devices"
@@ -23,8 +23,9 @@ USB_NUMBER_MAX = 999
 """More digits no node below ``/dev/bus/usb`` has."""
 
 
-class EdgeTpuInventory:
-    """The EdgeTPUs of this machine."""
+class EdgeTpuInventory(DevicesAlone):
+    """The EdgeTPUs of this machine. Of their 8 MB, which hold parts of models, nobody is told, and of processes the
+    driver knows only whether there is one."""
 
     def __init__(self, root: Path = Path("/"), now_ns: Callable[[], int] = monotonic_ns) -> None:
         self._tree = Tree(root)
@@ -37,21 +38,6 @@ class EdgeTpuInventory:
         devices, self._seen = with_those_away(self._seen, found, self._now_ns())
         return devices
 
-    def memory_used_mib(self, device_id: str) -> int:
-        """0: its 8 MB hold parts of models, and nobody is asked for them."""
-        return 0
-
-    def processes(self, device_id: str) -> list[DeviceProcess] | None:
-        # The driver knows only whether there is one.
-        return None
-
-    def active(self, device_id: str) -> Mapping[int, int]:
-        """Nobody knows."""
-        return {}
-
-    def busy_percent(self, device_id: str) -> int | None:
-        return None
-
     def temperature_c(self, device_id: str) -> float | None:
         """Known for one with a driver, thus on the PCI bus."""
         try:
@@ -60,12 +46,6 @@ class EdgeTpuInventory:
         except Unavailable:
             return None
         return None if millidegrees is None else millidegrees / 1000
-
-    def energy_mj(self, device_id: str) -> int | None:
-        return None
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
     def _names_by_address(self) -> dict[str, str]:
         """PCI address → the driver's name for the device."""

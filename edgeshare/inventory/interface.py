@@ -50,3 +50,29 @@ class Inventory(Protocol):
 
     def close(self) -> None:
         """Lets go of what is held open."""
+
+
+class DevicesAlone:
+    """An inventory of which nobody knows how its devices are used. What one knows of this all the same it answers
+    itself."""
+
+    def memory_used_mib(self, device_id: str) -> int:
+        return 0
+
+    def processes(self, device_id: str) -> list[DeviceProcess] | None:
+        return None
+
+    def active(self, device_id: str) -> Mapping[int, int]:
+        return {}
+
+    def busy_percent(self, device_id: str) -> int | None:
+        return None
+
+    def temperature_c(self, device_id: str) -> float | None:
+        return None
+
+    def energy_mj(self, device_id: str) -> int | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held open."""

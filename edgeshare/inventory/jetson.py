@@ -1,13 +1,12 @@
 """A Jetson's GPU, TX1 to Thor: what the devicetree and sysfs say. NVML is not asked: on the older ones it is not there,
 and on the others it knows nothing of the memory, which is the machine's."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.boards import Board, Memory, gpu_of, is_jetson, parse_memory
-from edgeshare.inventory.interface import DeviceProcess
+from edgeshare.inventory.interface import DevicesAlone
 from edgeshare.inventory.tree import DEVICETREE, Tree
 
 GPU_NODES = (
@@ -36,8 +35,9 @@ GPU_ZONES = ("GPU-therm", "gpu-thermal")
 """The GPU's thermal zone: Jetson Linux up to 35, and from 36 on. (jetson_stats_node_exporter, issue 29.)"""
 
 
-class JetsonInventory:
-    """The GPU of the Jetson that this is, if it is one."""
+class JetsonInventory(DevicesAlone):
+    """The GPU of the Jetson that this is, if it is one. Its driver tells processes through debugfs alone, which a
+    container does not have, and a board's sensors tell what a rail takes now, not what it took."""
 
     def __init__(self, reserve_mib: int, root: Path = Path("/")) -> None:
         self._tree = Tree(root)
@@ -66,29 +66,11 @@ class JetsonInventory:
             return 0
         return memory.total_mib - memory.available_mib
 
-    def processes(self, device_id: str) -> list[DeviceProcess] | None:
-        # The driver tells them through debugfs alone, which a container does not have.
-        return None
-
-    def active(self, device_id: str) -> Mapping[int, int]:
-        """Nobody knows."""
-        return {}
-
-    def busy_percent(self, device_id: str) -> int | None:
-        return None
-
     def temperature_c(self, device_id: str) -> float | None:
         try:
             return self._temperature_c()
         except Unavailable:
             return None
-
-    def energy_mj(self, device_id: str) -> int | None:
-        # A board's sensors tell what a rail takes now.
-        return None
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
     def _temperature_c(self) -> float | None:
         for zone in self._tree.matches("/sys/class/thermal/thermal_zone*"):

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from edgeshare.contract.devices import Accelerator, Device
+from edgeshare.contract.devices import Accelerator, Device, is_device_id
 from edgeshare.contract.errors import NoDriver, Unavailable
 from edgeshare.inventory.config import InventoryConfig
-from edgeshare.inventory.interface import DeviceProcess, Inventory
+from edgeshare.inventory.declarations import Declaration, devices_of
+from edgeshare.inventory.interface import DeviceProcess, DevicesAlone, Inventory
+from edgeshare.inventory.tree import Tree, shown
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,28 @@ def _distinct(devices: Iterable[Device]) -> tuple[list[Device], list[str]]:
     return list(by_id.values()), twice
 
 
+class DeclaredInventory(DevicesAlone):
+    """Devices that the configuration lists by hand, which no other inventory knows how to find; each is well while its
+    paths are there."""
+
+    def __init__(self, declarations: tuple[Declaration, ...], root: Path = Path("/")) -> None:
+        self._declarations = declarations
+        self._tree = Tree(root)
+
+    def devices(self) -> list[Device]:
+        """Those listed, whether they are there or not, and one for each match. Raises Unavailable where a match's name
+        is none for a device."""
+        patterns = {pattern for each in self._declarations for pattern in (*each.paths, each.each) if pattern}
+        devices = devices_of(self._declarations, {pattern: self._tree.matches(pattern) for pattern in patterns})
+        for device in devices:
+            if not is_device_id(device.id):
+                raise Unavailable(
+                    f"inventory.declared makes a device {shown(device.id)}, which is no name for one: "
+                    "at most 59 letters, digits, '.', '_', ':' and '-' are; choose a narrower pattern"
+                )
+        return devices
+
+
 # Each is loaded only where it is asked for: memory is counted on a node.
 
 
@@ -169,6 +193,4 @@ def _open_edgetpu(root: Path) -> Inventory:
 
 
 def _open_declared(config: InventoryConfig) -> Inventory:
-    from edgeshare.inventory.declared import DeclaredInventory  # noqa: PLC0415
-
     return DeclaredInventory(tuple(device.declaration() for device in config.declared), config.root)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from edgeshare.contract.devices import Accelerator, Device
 from edgeshare.contract.errors import Unavailable
 from edgeshare.inventory.config import InventoryConfig
-from edgeshare.inventory.declared import DeclaredInventory
+from edgeshare.inventory.sources import DeclaredInventory
 from simgpu.trees import write
 
 
