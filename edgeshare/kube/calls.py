@@ -14,6 +14,7 @@ from kubernetes.client.rest import should_bypass_proxies
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.client_library import authorization_by, settings_of
 from edgeshare.kube.connections import Connections
+from edgeshare.kube.json_parts import reader_of, write
 from edgeshare.kube.kube import CALL_TIMEOUT_S, JSON
 from edgeshare.kube.list_reader import ListReader
 from edgeshare.kube.messages import (
@@ -26,7 +27,6 @@ from edgeshare.kube.messages import (
     parse_change,
     watch_query,
 )
-from edgeshare.kube.parts import reader_of, write
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ class Calls:
         return reader.kept, reader.version
 
     async def changes(self, path: str, selector: str, version: str, shape: Any = Any) -> AsyncGenerator[dict[str, Any]]:
-        """See Kube.changes. Of each object that is of the ``shape`` no more is made than that names (parts.py)."""
+        """See Kube.changes. Of each object that is of the ``shape`` no more is made than that names (json_parts.py)."""
         read = reader_of(Change[shape])
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):

@@ -18,7 +18,7 @@ WALL = {
     "sharemgr/node/recorder.py": "told: when a recording began",
     "sharemgr/cluster/replica/lease.py": "told: when a Lease was renewed; the other clock says how long it holds",
     "sharemgr/cluster/replica/retrying.py": "told: a text that differs from the last one",
-    "sharemgr/cluster/status/asking.py": "told: when a node answered last",
+    "sharemgr/cluster/status/managers.py": "told: when a node answered last",
     "sharemgr/cluster/status/page.py": "told: when a picture was seen",
     "sharemgr/cluster/status/teller.py": "told: since when the API server does not answer",
 }

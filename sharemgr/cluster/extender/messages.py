@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.object_names import NAME_MAX
-from edgeshare.kube.parts import reader_of
+from edgeshare.kube.json_parts import reader_of
 from sharemgr.cluster.state.looked_at import LookedAtOfPod
 
 NAME = r"^[0-9A-Za-z][0-9A-Za-z._-]*$"

@@ -12,7 +12,7 @@ from time import monotonic_ns
 
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
-from edgeshare.kube.parts import write
+from edgeshare.kube.json_parts import write
 from edgeshare.log_limit import LogLimit
 from edgeshare.tls_files import why_not_let_in
 from sharemgr.cluster.server import http1, http2

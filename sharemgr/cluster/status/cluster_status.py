@@ -29,8 +29,8 @@ from edgeshare.v1.cluster_pb2_grpc import ClusterStatusServicer, add_ClusterStat
 from sharemgr.cluster.config import Status
 from sharemgr.cluster.replica.announcing import slices_path
 from sharemgr.cluster.status import page
-from sharemgr.cluster.status.asking import Asking
 from sharemgr.cluster.status.directory import Directory, parse_endpoints, parse_placed
+from sharemgr.cluster.status.managers import Managers
 from sharemgr.cluster.status.query import Query
 from sharemgr.cluster.status.rights import Rights, token_of
 from sharemgr.cluster.status.teller import Contact, Teller
@@ -97,8 +97,8 @@ async def serving(config: Status, calls: Calls) -> AsyncIterator[str]:
     """Serves while it is entered; yields the address. Raises InvalidRequest for files that cannot be used, Unavailable
     where it cannot listen."""
     directory, contact, rights = Directory(config.managers.service), Contact(), Rights(calls)
-    asking = Asking(config.managers, directory.addresses)
-    teller = Teller(directory, asking, contact)
+    managers = Managers(config.managers, directory.addresses)
+    teller = Teller(directory, managers, contact)
     server = grpc.aio.server(maximum_concurrent_rpcs=CALLS_MAX, options=grpc_tls.SERVER_OPTIONS)
     add_ClusterStatusServicer_to_server(ClusterStatusService(teller, rights), server)
     names = (DESCRIPTOR.services_by_name["ClusterStatus"].full_name, reflection.SERVICE_NAME)
@@ -110,7 +110,7 @@ async def serving(config: Status, calls: Calls) -> AsyncIterator[str]:
     told_of_nodes = (partial(read, parse_placed), directory.nodes_listed, directory.node_told)
     # What ends by itself, which none of them does, ends the whole: else old news would be told as that of now.
     async with asyncio.TaskGroup() as group, AsyncExitStack() as stack:
-        stack.push_async_callback(asking.close)
+        stack.push_async_callback(managers.close)
         for work in (
             follow(calls, slices, "", *told_of_endpoints),
             follow(calls, ACCELERATOR_NODES, "", *told_of_nodes),

@@ -20,7 +20,7 @@ from edgeshare.shown.page_files import FILES, HEADERS, LOGIN, LOGIN_FILES, file_
 from edgeshare.shown.waiting_pods import PODS, WAITING, parse_waiting
 from sharemgr.cluster.config import NAMESPACE, Status, Tls
 from sharemgr.cluster.server.web_serving import web_serving
-from sharemgr.cluster.status.looking import Looking, WaitingPods
+from sharemgr.cluster.status.page_feeds import PageFeeds, WaitingPods
 from sharemgr.cluster.status.query import Query
 from sharemgr.cluster.status.rights import Rights, token_of
 from sharemgr.cluster.status.teller import Teller
@@ -44,9 +44,9 @@ NO_TOKEN = (
 class ClusterPage:
     """What is served under each path."""
 
-    def __init__(self, rights: Rights, looking: Looking) -> None:
+    def __init__(self, rights: Rights, feeds: PageFeeds) -> None:
         self._rights = rights
-        self._looking = looking
+        self._feeds = feeds
 
     def pages(self) -> Pages:
         """What makes the page of each path."""
@@ -80,7 +80,7 @@ class ClusterPage:
 
     async def _followed(self, token: str, query: Query) -> AsyncGenerator[bytes, None]:
         """What there is to tell, for as long as it may be told."""
-        with self._looking.followed(query) as feed:
+        with self._feeds.followed(query) as feed:
             async with aclosing(feed.follow()) as parts:
                 async for part in parts:
                     try:
@@ -120,17 +120,17 @@ async def serving(config: Status, calls: Calls, teller: Teller, rights: Rights) 
     """Serves it while it is entered. Raises InvalidRequest for files that cannot be used, Unavailable where it cannot
     listen."""
     waiting = WaitingPods()
-    looking = Looking(teller.whole, waiting, monotonic_ns, time_ns)
+    feeds = PageFeeds(teller.whole, waiting, monotonic_ns, time_ns)
     terms = Terms("status.page_address", CONNECTIONS_MAX, HEADERS)
     tls = Tls(certificate=config.certificate, private_key=config.private_key)
     told_of_pods = (partial(read, parse_waiting), waiting.listed, waiting.told)
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(follow(calls, PODS, WAITING, *told_of_pods)),
-            group.create_task(looking.run()),
+            group.create_task(feeds.run()),
         ]
         try:
-            async with web_serving(config.page_address, tls, ClusterPage(rights, looking).pages(), terms) as address:
+            async with web_serving(config.page_address, tls, ClusterPage(rights, feeds).pages(), terms) as address:
                 logger.info("the cluster's page at https://%s/", address)
                 yield
         finally:

@@ -8,8 +8,8 @@ from edgeshare.contract.errors import NotFound, Unavailable
 from edgeshare.kube.calls import Calls
 from edgeshare.v1.cluster_pb2 import ClusterState
 from edgeshare.waiting import first_of
-from sharemgr.cluster.status.asking import Asking, Told
 from sharemgr.cluster.status.directory import Directory
+from sharemgr.cluster.status.managers import Managers, Told
 from sharemgr.cluster.status.query import Query, view
 
 KNOWN_S = 5.0
@@ -41,9 +41,9 @@ class Contact:
 class Teller:
     """The nodes, as each tells now or told last."""
 
-    def __init__(self, directory: Directory, asking: Asking, contact: Contact) -> None:
+    def __init__(self, directory: Directory, managers: Managers, contact: Contact) -> None:
         self._directory = directory
-        self._asking = asking
+        self._managers = managers
         self._contact = contact
 
     async def parts(self, query: Query, after: str, part_bytes: int) -> Iterator[ClusterState]:
@@ -66,8 +66,8 @@ class Teller:
         names = [name for name in self._directory.nodes(query) if name > after]
         if query.pod and not names and not after:
             raise NotFound(f"no node has an allocation of {query}: is it running, and does it ask for a share?")
-        await self._asking.keep(self._directory.nodes(Query()))
-        return await self._asking.ask(names)
+        await self._managers.keep(self._directory.nodes(Query()))
+        return await self._managers.ask(names)
 
     def _parts(self, told: Mapping[str, Told], query: Query, part_bytes: int) -> Iterator[ClusterState]:
         left = list(told)

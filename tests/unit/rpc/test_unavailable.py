@@ -23,7 +23,7 @@ from edgeshare.kube.kube import Kube
 from edgeshare.tls_files import TlsFiles
 from sharemgr.cluster.issuing.renewal import Name
 from sharemgr.cluster.issuing.signing import Pair
-from sharemgr.cluster.status.asking import Asking
+from sharemgr.cluster.status.managers import Managers
 from tests.kit.processes.rights import only_root
 
 NOBODY = 65534
@@ -282,7 +282,7 @@ async def test_a_manager_that_refuses_has_answered(authority: Pair, tmp_path: Pa
         manager.start()
         files = TlsFiles(certificate=tmp_path / "crt", private_key=tmp_path / "key", authority=tmp_path / "ca")
         addresses = {"closed": (f"127.0.0.1:{port}",), "gone": ("127.0.0.1:9",)}
-        asked = Asking(files, addresses.__getitem__)
+        asked = Managers(files, addresses.__getitem__)
         errors = {name: told.error for name, told in (await asked.ask(addresses)).items()}
         await asked.close()
     assert errors["closed"] == (

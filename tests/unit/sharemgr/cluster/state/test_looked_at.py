@@ -20,7 +20,7 @@ from edgeshare.contract.names import (
     SHARE_CLASS,
     TPU_PERCENT,
 )
-from edgeshare.kube.parts import reader_of
+from edgeshare.kube.json_parts import reader_of
 from sharemgr.cluster.state.accelerators import parse_node
 from sharemgr.cluster.state.cores import parse_offer
 from sharemgr.cluster.state.looked_at import LookedAtOfAcceleratorNode, LookedAtOfNode, LookedAtOfPod

@@ -12,8 +12,8 @@ from edgeshare.contract.errors import EdgeshareError, Forbidden, InvalidRequest,
 from edgeshare.http.answering import Page, Request, Stream
 from edgeshare.kube.calls import Calls
 from edgeshare.v1.cluster_pb2 import ClusterState, NodeState
-from sharemgr.cluster.status.looking import LOOK_S, Looking, WaitingPods
 from sharemgr.cluster.status.page import COOKIE, ClusterPage
+from sharemgr.cluster.status.page_feeds import LOOK_S, PageFeeds, WaitingPods
 from sharemgr.cluster.status.query import Query
 from sharemgr.cluster.status.rights import FRESH_S, Rights
 from tests.kit.apiserver.answering_server import Server, answer
@@ -34,8 +34,8 @@ class Site:
     def __init__(self, server: Server, calls: Calls) -> None:
         self.server = server
         self.now_s = 1000.0
-        self.looking = Looking(self.tell, WaitingPods(), Clock(), Clock())
-        self.pages = ClusterPage(Rights(calls, lambda: self.now_s), self.looking).pages()
+        self.feeds = PageFeeds(self.tell, WaitingPods(), Clock(), Clock())
+        self.pages = ClusterPage(Rights(calls, lambda: self.now_s), self.feeds).pages()
 
     async def tell(self, query: Query) -> ClusterState:
         return ClusterState(nodes=[NodeState(node=query.namespace or "all")])
@@ -118,7 +118,7 @@ async def test_of_a_namespace_the_right_is_asked_for_there(site: Site) -> None:
 
 
 async def test_who_follows_is_told_until_his_right_is_gone(site: Site, let_pass: Callable[[float], None]) -> None:
-    running = asyncio.create_task(site.looking.run())
+    running = asyncio.create_task(site.feeds.run())
     stream = await site.follow(BY_COOKIE, says=(KNOWN, YES))
     told = [await anext(stream.parts) for _ in range(2)]
     assert any(b'"name":"all"' in part for part in told)

@@ -6,8 +6,8 @@ from typing import Any, TypedDict
 import pytest
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.kube.json_parts import reader_of, write
 from edgeshare.kube.messages import parse_change
-from edgeshare.kube.parts import reader_of, write
 
 NESTED = b'{"type": "ADDED", "object": {"other": ' + b"[" * 50_000 + b"]" * 50_000 + b"}}"
 

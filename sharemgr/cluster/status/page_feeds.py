@@ -46,7 +46,7 @@ class WaitingPods:
         return found, ""
 
 
-class Looking:
+class PageFeeds:
     """A feed for all, and one for each namespace that is followed. All of it is of one event loop."""
 
     def __init__(

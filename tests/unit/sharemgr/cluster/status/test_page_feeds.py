@@ -12,7 +12,7 @@ import pytest
 from edgeshare.contract.errors import Unavailable
 from edgeshare.shown.waiting_pods import Waiting
 from edgeshare.v1.cluster_pb2 import ClusterState, NodeState
-from sharemgr.cluster.status.looking import LOOK_S, UNLISTED, Looking, WaitingPods
+from sharemgr.cluster.status.page_feeds import LOOK_S, UNLISTED, PageFeeds, WaitingPods
 from sharemgr.cluster.status.query import Query
 from tests.kit.machine.clock import Clock
 
@@ -33,7 +33,7 @@ class World:
         self.away = ""
         """Why nothing is told; empty: it is."""
         self.waiting = WaitingPods()
-        self.looking = Looking(self.tell, self.waiting, Clock(), Clock())
+        self.feeds = PageFeeds(self.tell, self.waiting, Clock(), Clock())
 
     async def tell(self, query: Query) -> ClusterState:
         self.asked.append(query)
@@ -50,7 +50,7 @@ class World:
 
     @asynccontextmanager
     async def follower(self, query: Query) -> AsyncIterator[AsyncIterator[bytes]]:
-        with self.looking.followed(query) as feed:
+        with self.feeds.followed(query) as feed:
             async with aclosing(feed.follow()) as parts:
                 yield parts
 
@@ -73,7 +73,7 @@ async def shown(parts: AsyncIterator[bytes]) -> dict[str, Any]:
 @pytest.fixture
 async def world(let_pass: Callable[[float], None]) -> AsyncIterator[World]:
     world = World(let_pass)
-    running = asyncio.create_task(world.looking.run())
+    running = asyncio.create_task(world.feeds.run())
     await quiet()
     yield world
     running.cancel()

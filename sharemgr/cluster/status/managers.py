@@ -75,7 +75,7 @@ class _Asked:
     """What they were made with."""
 
 
-class Asking:
+class Managers:
     """Asks the managers of all nodes."""
 
     def __init__(
