@@ -1,11 +1,14 @@
 """What the assigner tells Prometheus of itself. docs/parts/assigner.md explains each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import Metric
 
 from edgeshare.contract.accelerator_kind import KINDS, AcceleratorKind
+from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.contract.units import UNITS_PER_DEVICE
 from edgeshare.http.prometheus import gauge
 from sharemgr.cluster.extender.assigner import Assigner
@@ -55,6 +58,10 @@ class Metrics:
             f"{PREFIX}_retries", "Times that kube-scheduler was told to try pods again.", registry=None
         )
 
+    def measuring(self, verb: str) -> Callable[[], "Measuring"]:
+        """What makes what is entered while that verb is answered."""
+        return partial(Measuring, self.verb_seconds.labels(verb), self.refused.labels(verb))
+
     def families(self, assigner: Assigner | None, binder: Binder | None) -> Iterator[Metric]:
         """All of them; ``assigner`` and ``binder`` are None while another replica leads."""
         counted = (self.bound, self.unbound, self.turned_down, self.refused, self.answers)
@@ -63,6 +70,24 @@ class Metrics:
         yield _gauge("leading", "1 on the replica that answers.", assigner is not None)
         if assigner is not None and binder is not None:
             yield from _standing(assigner, binder)
+
+
+class Measuring:
+    """Entered while a verb is answered: how long that takes, and whether its message is refused."""
+
+    __slots__ = ("_refused", "_seconds", "_started_s")
+
+    def __init__(self, seconds: Histogram, refused: Counter) -> None:
+        self._seconds = seconds
+        self._refused = refused
+
+    def __enter__(self) -> None:
+        self._started_s = time.perf_counter()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._seconds.observe(time.perf_counter() - self._started_s)
+        if kind is not None and issubclass(kind, InvalidRequest | Unavailable):
+            self._refused.inc()
 
 
 def certificate_ends(ends_s: Mapping[str, float]) -> Metric:

@@ -2,10 +2,10 @@
 preempt write nothing."""
 
 import asyncio
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
-from edgeshare.contract.errors import EdgeshareError, InvalidRequest, Unavailable
+from edgeshare.contract.errors import EdgeshareError, InvalidRequest
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
 from sharemgr.cluster.extender.messages import BindingArgs, PreemptionArgs, parse, parse_args
@@ -24,16 +24,13 @@ class Verbs:
         self._binder = binder
         self._metrics = metrics
         self.by_name: Mapping[str, Verb] = {
-            name: self._measured(name, verb)
-            for name, verb in {
-                "filter": self._filter,
-                "prioritize": self._prioritize,
-                "bind": self._bind,
-                "preempt": self._preempt,
-            }.items()
+            "filter": self._measured("filter", self._filter),
+            "prioritize": self._measured("prioritize", self._prioritize),
+            "bind": self._measured_later("bind", self._bind),
+            "preempt": self._measured_later("preempt", self._preempt),
         }
 
-    async def _filter(self, body: bytes) -> object:
+    def _filter(self, body: bytes) -> object:
         args = parse_args(body)
         pod = parse_pod(args.pod)
         try:
@@ -52,7 +49,7 @@ class Verbs:
             "Error": "",
         }
 
-    async def _prioritize(self, body: bytes) -> object:
+    def _prioritize(self, body: bytes) -> object:
         args = parse_args(body)
         scores = self._assigner.prioritize(parse_pod(args.pod), args.names)
         return [{"Host": name, "Score": score} for name, score in scores.items()]
@@ -87,17 +84,20 @@ class Verbs:
                 found[node] = {"Pods": [{"UID": uid} for uid in evicted], "NumPDBViolations": proposed.violations}
         return {"NodeNameToMetaVictims": found}
 
-    def _measured(self, name: str, verb: Verb) -> Verb:
-        seconds = self._metrics.verb_seconds.labels(name)
+    def _measured(self, name: str, verb: Callable[[bytes], object]) -> Verb:
+        measuring = self._metrics.measuring(name)
+
+        def measured(body: bytes) -> object:
+            with measuring():
+                return verb(body)
+
+        return measured
+
+    def _measured_later(self, name: str, verb: Callable[[bytes], Coroutine[Any, Any, object]]) -> Verb:
+        measuring = self._metrics.measuring(name)
 
         async def measured(body: bytes) -> object:
-            started_s = time.perf_counter()
-            try:
+            with measuring():
                 return await verb(body)
-            except (InvalidRequest, Unavailable):
-                self._metrics.refused.labels(verb=name).inc()
-                raise
-            finally:
-                seconds.observe(time.perf_counter() - started_s)
 
         return measured

@@ -1,7 +1,7 @@
 """What is asked of the assigner and what it answers, whichever HTTP it comes by."""
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
 
 class Asked(NamedTuple):
@@ -24,4 +24,5 @@ class Answer(NamedTuple):
     """The client had better ask on over another connection."""
 
 
-Answering = Callable[[Asked], Awaitable[Answer]]
+Answering = Callable[[Asked], Answer | Coroutine[Any, Any, Answer]]
+"""At once, where nothing is waited for: then nobody needs a task."""

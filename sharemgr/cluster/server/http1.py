@@ -4,7 +4,7 @@ without TLS, as beside it in its pod."""
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -54,9 +54,10 @@ class Connection(ClientConnection):
         self._is_deaf = False
         """A body is too long: what still comes is passed over, so that its client reads the answer before the end."""
         self._waiting: deque[_Request] = deque()
-        self._work: asyncio.Task[None] | None = None
-        self._may_write = asyncio.Event()
-        self._may_write.set()
+        self._work: asyncio.Task[Answer] | None = None
+        """An answer is waited for."""
+        self._is_paused = False
+        """Its client does not read what it was answered."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
@@ -69,19 +70,18 @@ class Connection(ClientConnection):
         self._parser = None
         if self._kept is not None:
             self._kept.drop()
-        while self._waiting:
-            self._waiting.popleft().kept.drop()
-        self._may_write.set()
+        self._drop_waiting()
 
     def pause_writing(self) -> None:
         """See asyncio.Protocol."""
-        self._may_write.clear()
+        self._is_paused = True
         super().pause_writing()
 
     def resume_writing(self) -> None:
         """See asyncio.Protocol."""
-        self._may_write.set()
+        self._is_paused = False
         super().resume_writing()
+        self._answer_waiting()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
@@ -102,6 +102,7 @@ class Connection(ClientConnection):
             self._refuse(f"a request has more than {BESIDE_BODY_BYTES_MAX} bytes beside its body, or goes on and on")
         elif len(self._waiting) > WAITING_MAX:
             self._refuse(f"more than {WAITING_MAX} requests wait for the answer to another")
+        self._answer_waiting()
 
     def on_message_begin(self) -> None:
         """See httptools, as all that follows until ``leave``."""
@@ -118,7 +119,7 @@ class Connection(ClientConnection):
         if self._is_deaf:
             return
         self._kept = self._terms.bodies.begin(self._transport.abort)
-        if self._is_awaited and self._work is None:
+        if self._is_awaited and not self._is_answering:
             self._transport.write(CONTINUE)
 
     def on_body(self, part: bytes) -> None:
@@ -146,8 +147,13 @@ class Connection(ClientConnection):
     def end(self) -> None:
         """Ends the connection: at once where nothing is being asked, else with the answer."""
         self._is_leaving = True
-        if self._work is None:
+        if not self._is_answering:
             self._transport.close()
+
+    @property
+    def _is_answering(self) -> bool:
+        """There is an answer to come."""
+        return self._work is not None or bool(self._waiting)
 
     def _ask(self, body: bytes | None) -> None:
         assert self._parser is not None
@@ -157,34 +163,48 @@ class Connection(ClientConnection):
         self._kept.is_whole()
         self._waiting.append(_Request(asked, self._kept, is_last))
         self._kept, self._body = None, bytearray()
-        if self._work is None:
-            self._work = asyncio.create_task(self._answer_all())
 
-    async def _answer_all(self) -> None:
-        while self._waiting:
+    def _answer_waiting(self) -> None:
+        """Answers in turn those that wait, as far as nothing has to be waited for."""
+        while self._waiting and self._work is None and not self._is_paused and not self._transport.is_closing():
             request = self._waiting.popleft()
-            try:
-                answer = await self._terms.answering(request.asked)
-            finally:
-                request.kept.drop()
-            if self._transport.is_closing():
-                break
-            is_last = answer.is_last or request.is_last or self._is_leaving
-            self._transport.write(_written(request.asked.method, answer, is_last))
-            if is_last:
-                self._is_leaving = True
-                if not self._is_deaf:
-                    self._transport.close()
-                break
-            await self._may_write.wait()
+            found = self._terms.answering(request.asked)
+            if isinstance(found, Answer):
+                self._send(request, found)
+            else:
+                self._work = asyncio.create_task(found)
+                self._work.add_done_callback(partial(self._answered, request))
+
+    def _answered(self, request: _Request, work: asyncio.Task[Answer]) -> None:
         self._work = None
+        if work.cancelled():
+            request.kept.drop()
+        else:
+            self._send(request, work.result())
+            self._answer_waiting()
+
+    def _send(self, request: _Request, answer: Answer) -> None:
+        request.kept.drop()
+        if self._transport.is_closing():
+            return
+        is_last = answer.is_last or request.is_last or self._is_leaving
+        self._transport.write(_written(request.asked.method, answer, is_last))
+        if is_last:
+            self._is_leaving = True
+            self._drop_waiting()
+            if not self._is_deaf:
+                self._transport.close()
+
+    def _drop_waiting(self) -> None:
+        while self._waiting:
+            self._waiting.popleft().kept.drop()
 
     def _refuse(self, why: str) -> None:
         """What it says is not to be answered, and nothing more is read of it."""
         if self._transport.is_closing():
             return
         self._terms.tell(Ending.PROTOCOL, why)
-        if self._work is None and not self._is_deaf:
+        if not self._is_answering and not self._is_deaf:
             answer = Answer(HTTPStatus.BAD_REQUEST, "text/plain", f"{why}\n".encode())
             self._transport.write(_written("", answer, True))
             self._transport.close()
@@ -195,7 +215,7 @@ class Connection(ClientConnection):
         if self._transport.get_write_buffer_size():
             # It does not read, so that a close would wait for ever.
             self._transport.abort()
-        elif self._work is not None:
+        elif self._is_answering:
             self._look_later()
         else:
             self._transport.close()

@@ -18,7 +18,7 @@ from jh2.events import (
 from jh2.exceptions import ProtocolError
 from jh2.hyperframe.frame import GoAwayFrame
 
-from sharemgr.cluster.server.answers import Asked
+from sharemgr.cluster.server.answers import Answer, Asked
 from sharemgr.cluster.server.bodies import Body
 from sharemgr.cluster.server.connection import ClientConnection, Terms
 from sharemgr.cluster.server.endings import Ending
@@ -203,7 +203,8 @@ class Connection(ClientConnection):
             self._send_anew(number)
             return
         self._asked_count += 1
-        answer = await self._terms.answering(asked)
+        found = self._terms.answering(asked)
+        answer = found if isinstance(found, Answer) else await found
         self._asked_count -= 1
         stream = self._streams.get(number)
         if stream is None:

@@ -5,10 +5,12 @@ import logging
 import socket
 import ssl
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
+from inspect import iscoroutinefunction
 from time import monotonic_ns
+from typing import Any
 
 from edgeshare.contract.address import join_address, parse_address
 from edgeshare.contract.errors import InvalidRequest, Unavailable
@@ -25,9 +27,9 @@ from sharemgr.cluster.server.endings import Ending, Endings, Telling
 
 logger = logging.getLogger(__name__)
 
-Verb = Callable[[bytes], Awaitable[object]]
-"""Takes a request's body, and returns what is answered as JSON. Raises InvalidRequest for what can never be answered,
-Unavailable for what can be later."""
+Verb = Callable[[bytes], object | Coroutine[Any, Any, object]]
+"""Takes a request's body, and returns what is answered as JSON, at once where it waits for nothing. Raises
+InvalidRequest for what can never be answered, Unavailable for what can be later."""
 
 VERBS = ("filter", "prioritize", "bind", "preempt")
 
@@ -111,33 +113,46 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
 
-    async def _answer(self, asked: Asked) -> Answer:
+    def _answer(self, asked: Asked) -> Answer | Coroutine[Any, Any, Answer]:
         verb = asked.path.partition("?")[0].removeprefix("/")
         if verb not in VERBS or not asked.path.startswith("/"):
             return _text(HTTPStatus.NOT_FOUND, f"there are /{', /'.join(VERBS)}")
         if asked.method != "POST":
             return _text(HTTPStatus.METHOD_NOT_ALLOWED, f"{verb} is to be posted")
-        answer = await self._answer_verb(verb, asked.body)
+        if asked.body is None:
+            answer = _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_BYTES_MAX} bytes")
+        else:
+            try:
+                found = self._answering()[verb]
+                if iscoroutinefunction(found):
+                    return self._answer_later(verb, found, asked.body)
+                answer = _json(found(asked.body))
+            except Exception as error:
+                answer = self._failed(verb, error)
         self._answered(verb, answer.status)
         return answer
 
-    async def _answer_verb(self, verb: str, body: bytes | None) -> Answer:
-        if body is None:
-            return _text(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_BYTES_MAX} bytes")
+    async def _answer_later(
+        self, verb: str, find: Callable[[bytes], Coroutine[Any, Any, object]], body: bytes
+    ) -> Answer:
         try:
-            found = await self._answering()[verb](body)
-            return Answer(HTTPStatus.OK, "application/json", write(found))
-        except InvalidRequest as error:
+            answer = _json(await find(body))
+        except Exception as error:
+            answer = self._failed(verb, error)
+        self._answered(verb, answer.status)
+        return answer
+
+    def _failed(self, verb: str, error: Exception) -> Answer:
+        if isinstance(error, InvalidRequest):
             if (more := self._more(verb, HTTPStatus.BAD_REQUEST)) is not None:
                 logger.warning("%s refused: %s%s", verb, error, more)
             return _text(HTTPStatus.BAD_REQUEST, str(error))
-        except Unavailable as error:
+        if isinstance(error, Unavailable):
             # Another replica leads: a Service would not lead there while this connection is kept.
             return _text(HTTPStatus.SERVICE_UNAVAILABLE, str(error))._replace(is_last=True)
-        except Exception:
-            if (more := self._more(verb, HTTPStatus.INTERNAL_SERVER_ERROR)) is not None:
-                logger.exception("%s failed%s", verb, more)
-            return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{verb} failed: the assigner's log says why")
+        if (more := self._more(verb, HTTPStatus.INTERNAL_SERVER_ERROR)) is not None:
+            logger.error("%s failed%s", verb, more, exc_info=error)
+        return _text(HTTPStatus.INTERNAL_SERVER_ERROR, f"{verb} failed: the assigner's log says why")
 
     def _more(self, verb: str, status: HTTPStatus) -> str | None:
         """What a line of such an answer ends with; None: it goes unsaid, as whoever may ask may ask again and again."""
@@ -150,6 +165,10 @@ class Server:
         if ends := certificate.get("notAfter"):
             self.client_end_s = float(ssl.cert_time_to_seconds(str(ends)))
         return ""
+
+
+def _json(found: object) -> Answer:
+    return Answer(HTTPStatus.OK, "application/json", write(found))
 
 
 def _text(status: HTTPStatus, text: str) -> Answer:

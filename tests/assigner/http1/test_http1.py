@@ -70,7 +70,7 @@ async def test_after_certificates_changed_each_connection_has_one_more_answer(ru
 
 
 async def test_who_leads_no_more_answers_what_came_first_and_sends_its_client_away(running: Running) -> None:
-    async def refuse(body: bytes) -> object:
+    def refuse(body: bytes) -> object:
         raise Unavailable("another replica leads")
 
     async with running.client() as client:
@@ -111,3 +111,24 @@ async def test_what_is_asked_at_the_end_is_answered_and_who_is_idle_is_sent_away
             assert (await client.answer())[::2] == (200, '"1"')
             assert await client.ends() == b""
         await ending
+
+
+async def test_a_verb_that_waits_for_nothing_is_answered_without_a_task_between_those_that_wait(
+    running: Running,
+) -> None:
+    tasks = []
+
+    def at_once(body: bytes) -> object:
+        tasks.append(asyncio.current_task())
+        return len(tasks)
+
+    running.verbs["prioritize"] = at_once
+    async with running.client() as client:
+        assert await client.ask("/prioritize") == (200, "1")
+        for path in ("/prioritize", "/bind", "/prioritize"):
+            client.send(path)
+        await running.began.wait()
+        assert len(tasks) == 2
+        running.go_on.set()
+        assert [(await client.answer())[2] for _ in range(3)] == ["2", '"1"', "3"]
+    assert tasks == [None, None, None]

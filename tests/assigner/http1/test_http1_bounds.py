@@ -146,7 +146,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(running: Running) ->
 async def test_what_a_client_does_not_read_keeps_its_next_requests_waiting(running: Running) -> None:
     asked = []
 
-    async def much(body: bytes) -> object:
+    def much(body: bytes) -> object:
         asked.append(body)
         return "x" * 4_000_000
 

@@ -128,7 +128,7 @@ async def test_changed_certificates_end_a_connection_when_all_that_was_sent_on_i
 
 
 async def test_who_leads_no_more_sends_its_clients_away_when_all_is_answered(running: Running, verbs: Verbs) -> None:
-    async def refuse(body: bytes) -> object:
+    def refuse(body: bytes) -> object:
         raise Unavailable("another replica leads")
 
     async with running.client() as client:

@@ -55,7 +55,7 @@ class Running:
         self.port = 0
         self.waited = 0
 
-    async def echo(self, body: bytes) -> object:
+    def echo(self, body: bytes) -> object:
         return json.loads(body)
 
     async def wait(self, body: bytes) -> object:

@@ -38,7 +38,7 @@ class Verbs:
         self.asked, self.go_on, self.done = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.waiting, self.calls = 0, 0
 
-    async def echo(self, body: bytes) -> object:
+    def echo(self, body: bytes) -> object:
         self.calls += 1
         return json.loads(body)
 

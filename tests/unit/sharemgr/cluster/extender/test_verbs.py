@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Sequence
+from inspect import iscoroutine
 from typing import Any
 
 import pytest
@@ -52,7 +53,8 @@ class Extender:
     async def say(self, verb: str, message: object) -> Any:
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         # As it goes over the wire.
-        return json.loads(json.dumps(await self.verbs.by_name[verb](body)))
+        found = self.verbs.by_name[verb](body)
+        return json.loads(json.dumps(await found if iscoroutine(found) else found))
 
     def counted(self, name: str, **labels: str) -> float:
         told = {
