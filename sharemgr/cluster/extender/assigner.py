@@ -3,7 +3,8 @@ No IO: the API server's news come in, decisions go out."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.errors import InvalidRequest, NoRoom, NotFound
@@ -43,8 +44,7 @@ class Asking:
     """It was filtered since ``forget_idle`` was last called."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(NamedTuple):
     """Which nodes can hold a pod, and why the others cannot."""
 
     nodes: list[str]
@@ -190,7 +190,7 @@ class Assigner:
             chosen = self._placers.on(pod.uid, pod.request, node)
         if chosen is None:
             raise NoRoom(f"node {node}: {self._why(pod, node)}")
-        placed = replace(pod, node=node, assignment=assigned_to(pod, chosen))
+        placed = pod._replace(node=node, assignment=assigned_to(pod, chosen))
         return placed, self.books.holding(placed)
 
     def waits(self) -> list[SharePod]:

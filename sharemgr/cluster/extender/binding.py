@@ -4,7 +4,7 @@ written any more."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from edgeshare.contract.errors import AlreadyExists, NotFound, Unavailable
@@ -131,7 +131,7 @@ class Binder:
         """One for which nothing is reserved."""
         if not pod.asks:
             # Of no GPU's: kube-scheduler has these bound here where it was not told which resources are managed.
-            await self._api.bind(replace(pod, node=node, assignment=None))
+            await self._api.bind(pod._replace(node=node, assignment=None))
             return
         try:
             await self._write(self._reserve(pod, node))

@@ -6,6 +6,7 @@ looked at: in a cluster of few kinds of node that is seldom."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,20 @@ NO_MODEL = Model("", 0)
 """The first of a table's models: of the columns that a node has no GPU for."""
 
 
+class _Untouched(NamedTuple):
+    """A node's devices while nobody has a part of one."""
+
+    devices: tuple[Device, ...]
+    gpus: tuple[Gpu, ...]
+    """What is free of them."""
+    places: dict[str, int]
+    """Of each in these, by its id."""
+
+
+NOTHING = _Untouched((), (), {})
+"""Of a node that is gone."""
+
+
 class Table:
     """The rows of a ledger's nodes, for one kind of device (GPUs, where it is not said)."""
 
@@ -62,8 +77,8 @@ class Table:
         self._kinds_ever = 0
         self._plain: list[Row] = []
         """By row."""
-        self._untouched: list[tuple[tuple[Device, ...], tuple[Gpu, ...]]] = []
-        """By row: the devices, and what is free of them where nobody has a part of one."""
+        self._untouched: list[_Untouched] = []
+        """By row."""
         self._rows = Rows.of_none(0, 1)
         self._unwritten: set[int] = set()
         """Rows that differ from those of the arrays."""
@@ -132,7 +147,7 @@ class Table:
             if row == len(self.nodes):
                 self.nodes.append("")
                 self._plain.append(NO_ROW)
-                self._untouched.append(((), ()))
+                self._untouched.append(NOTHING)
             self.row[name] = row
             self.nodes[row] = name
         return row
@@ -146,19 +161,24 @@ class Table:
                 self.neighbours = self.neighbours.grown(height, width)
 
     def _gpus(self, row: int, devices: tuple[Device, ...], node: Node) -> tuple[Gpu, ...]:
-        of, untouched = self._untouched[row]
-        if of is not devices:
-            untouched = tuple(map(self._untouched_gpu, devices))
-            self._untouched[row] = devices, untouched
+        untouched = self._untouched[row]
+        if untouched.devices is not devices:
+            places = {device.id: place for place, device in enumerate(devices)}
+            untouched = _Untouched(devices, tuple(map(self._untouched_gpu, devices)), places)
+            self._untouched[row] = untouched
         if not node.use:
-            return untouched
-        gpus = list(untouched)
-        for place, device in enumerate(devices):
-            use = node.use.get(device.id)
-            if use is not None:
-                free_units, free_mib, total_mib, model, _ = untouched[place]
-                free_units, free_mib = max(0, free_units - use.units), max(0, free_mib - use.memory_mib)
-                gpus[place] = Gpu(free_units, free_mib, total_mib, model, self._exclusion(use))
+            return untouched.gpus
+        gpus = list(untouched.gpus)
+        for device_id, use in node.use.items():
+            place = untouched.places.get(device_id)
+            if place is not None:
+                free_units, free_mib, total_mib, model, _ = gpus[place]
+                free_units -= use.units
+                free_mib -= use.memory_mib
+                exclusion = self._exclusion(use)
+                gpus[place] = Gpu(
+                    free_units if free_units > 0 else 0, free_mib if free_mib > 0 else 0, total_mib, model, exclusion
+                )
         return tuple(gpus)
 
     def _untouched_gpu(self, device: Device) -> Gpu:
@@ -195,7 +215,7 @@ class Table:
     def _clear(self, name: str) -> None:
         row = self.row.pop(name)
         self._leave_kind(name)
-        self.nodes[row], self._plain[row], self._untouched[row] = "", NO_ROW, ((), ())
+        self.nodes[row], self._plain[row], self._untouched[row] = "", NO_ROW, NOTHING
         self._unwritten.add(row)
         if self.neighbours is not None:
             self.neighbours.clear(row)

@@ -2,7 +2,8 @@
 lists. Nothing of it is believed further than it reaches; what contradicts itself is flagged."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.errors import InvalidRequest, NotFound
@@ -17,8 +18,7 @@ NAMELESS = "allocation "
 """What the holding of an allocation without a pod begins with in place of its uid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """An allocation, as its node lists it."""
 
     id: str
@@ -122,7 +122,7 @@ class Books:
             # A Binding that is assumed for one that is bound is to nowhere else.
             if assignment == before.assignment and not self.ledger.is_assumed(pod.uid):
                 return
-            pod = replace(before, assignment=assignment)
+            pod = before._replace(assignment=assignment)
         self._pods[pod.uid] = pod
         self._pods_on.setdefault(pod.node, set()).add(pod.uid)
         self._hold(pod)

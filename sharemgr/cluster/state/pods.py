@@ -2,8 +2,7 @@
 guessed at."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgeshare.contract.accelerator_kind import KINDS, AcceleratorKind
 from edgeshare.contract.assignment import Assignment, assigned_devices, parse_assignment, write_assignment
@@ -33,8 +32,7 @@ CONTAINERS_MAX = 1_000
 """Of a pod, and of init containers as many. Each costs the loop some 17 µs at each look at its pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharePod:
+class SharePod(NamedTuple):
     """A pod, as far as it has to do with accelerators."""
 
     uid: str
@@ -46,7 +44,7 @@ class SharePod:
     """Empty until it is bound."""
     priority: int = 0
     is_over: bool = False
-    request: Request = field(default_factory=lambda: Request(()))
+    request: Request = Request(())
     containers: tuple[tuple[Asking, ...], ...] = ()
     """Those that each ask of the request is for."""
     assignment: str | None = None
@@ -104,7 +102,7 @@ def parse_pod(
         raise InvalidRequest("expected a pod with metadata.uid and metadata.name")
     is_over, before = status.get("phase") in PHASES_OVER, bound(uid)
     if before is not None and before.assignment is not None:
-        return replace(before, is_over=True) if is_over else before
+        return before._replace(is_over=True) if is_over else before
     annotations, labels = (mapping(metadata, key) for key in ("annotations", "labels"))
     told = spec.get("nodeName"), annotations.get(GPU_ASSIGNMENT)
     written = reserved(uid) if all(told) and not is_over else None

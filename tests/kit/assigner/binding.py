@@ -1,7 +1,6 @@
 """Where pods are bound: an API server that answers each request as the test has it, and the binder before it."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 
 from edgeshare.contract.errors import Unavailable
 from edgeshare.kube.messages import Conflicting
@@ -45,10 +44,10 @@ class Server:
         there = self.pods.get(asked.name)
         if there is None or there.uid != asked.uid or there.version != asked.version or there.node:
             raise Conflicting("another pod, another version, or bound")
-        self.pods[asked.name] = replace(asked, version=f"{asked.version}+")
+        self.pods[asked.name] = asked._replace(version=f"{asked.version}+")
 
     def touch(self, uid: str) -> None:
-        self.pods[uid] = replace(self.pods[uid], version=f"{self.pods[uid].version}'")
+        self.pods[uid] = self.pods[uid]._replace(version=f"{self.pods[uid].version}'")
 
     async def bind(self, asked: SharePod) -> None:
         self.bindings.append(asked)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -99,7 +98,7 @@ async def test_what_is_bound_already_is_a_success_there_and_an_error_elsewhere()
 
 async def test_one_that_was_bound_by_another_leader_is_held_as_soon_as_it_is_read() -> None:
     place = Place()
-    place.server.make(replace(pod("p"), node="n", assignment='{"main":["GPU-n-0"]}'))
+    place.server.make(pod("p")._replace(node="n", assignment='{"main":["GPU-n-0"]}'))
     await place.bind(pod("p"))
     assert place.free() == 40
     assert not place.server.bindings
@@ -170,7 +169,7 @@ async def test_one_that_another_has_bound_meanwhile_is_held_where_it_is() -> Non
     place = Place()
     p = place.server.make(pod("p"))
     place.assigner.filter(p, ["n"])
-    place.server.pods["p"] = replace(p, node="m", version="2", assignment='{"main":["GPU-m-0"]}')
+    place.server.pods["p"] = p._replace(node="m", version="2", assignment='{"main":["GPU-m-0"]}')
     with pytest.raises(AlreadyExists, match="bound to node m"):
         await place.bind(p)
     assert (place.free("n"), place.free("m")) == (100, 40)
@@ -200,7 +199,7 @@ async def test_a_read_that_is_behind_the_watch_brings_no_pod_back_for_good(is_de
         if is_deleted:
             place.assigner.pod_told("DELETED", bound)
         else:
-            over = place.server.make(replace(bound, is_over=True))
+            over = place.server.make(bound._replace(is_over=True))
             place.assigner.pod_told("MODIFIED", over)
 
     place.server.after_reading.append(it_comes_and_ends)

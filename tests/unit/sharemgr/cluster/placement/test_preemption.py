@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -191,7 +190,7 @@ def test_nobody_goes_for_many_containers_that_fit_as_they_are(free: Sequence[int
 def test_room_is_being_made_where_what_is_going_is_in_the_way_and_nowhere_else() -> None:
     def is_awaited(percent: str, *listed: Listed) -> bool:
         assigner = assigner_of(allocations=listed)
-        asking = replace(pod("p", percent, priority=1), nominated="n")
+        asking = pod("p", percent, priority=1)._replace(nominated="n")
         return is_being_made_room_for(assigner.books, asking)
 
     going = [Listed(gpu, f"gone from {gpu}", (Take(gpu, 60, 600),)) for gpu in "gh"]
@@ -200,7 +199,7 @@ def test_room_is_being_made_where_what_is_going_is_in_the_way_and_nowhere_else()
     # It fits beside what is going, and is held up by something else.
     assert not is_awaited("50", going[0])
     # Whose allocation it is the node does not know yet: it may be one that has just come.
-    assert not is_awaited("50", *(replace(each, pod_uid="") for each in going))
+    assert not is_awaited("50", *(each._replace(pod_uid="") for each in going))
 
 
 def test_a_pod_that_bypassed_the_assigner_can_be_a_victim_and_one_that_is_over_cannot() -> None:

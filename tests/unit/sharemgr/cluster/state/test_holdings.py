@@ -1,7 +1,6 @@
 """What a pod has of several kinds of device by its assignment, whatever that says."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -117,7 +116,7 @@ def test_an_assignment_that_names_no_edgetpu_leaves_that_to_the_node() -> None:
 def test_an_edgetpu_of_which_too_much_is_held_is_said_with_who_does() -> None:
     books = books_of()
     books.pod_seen(pod(BOTH))
-    books.pod_seen(replace(pod(BOTH, gpu="30", tpu="50"), uid="u2", name="q"))
+    books.pod_seen(pod(BOTH, gpu="30", tpu="50")._replace(uid="u2", name="q"))
     assert books.overcommitted() == ["node n: pods d/p, d/q hold more of EdgeTPU t than there is of it"]
 
 

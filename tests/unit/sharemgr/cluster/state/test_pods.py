@@ -1,7 +1,6 @@
 """What the assigner makes of a pod's JSON: what it asks for, and what can never be had."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -248,7 +247,7 @@ def test_of_a_pod_that_is_bound_with_an_assignment_only_its_end_is_news() -> Non
     later = pod_json(container("a", "60"), annotations={"edge/gpu-assignment": "that"})
     assert parse_pod(later, {"u": bound}.get) is bound
     assert parse_pod({**later, "status": {"phase": "Running"}}, {"u": bound}.get) is bound
-    assert parse_pod({**later, "status": {"phase": "Succeeded"}}, {"u": bound}.get) == replace(bound, is_over=True)
+    assert parse_pod({**later, "status": {"phase": "Succeeded"}}, {"u": bound}.get) == bound._replace(is_over=True)
     assert parse_pod(later, {"v": bound}.get).assignment == "that"
 
 
@@ -259,7 +258,7 @@ def test_of_a_pod_that_is_bound_without_an_assignment_this_may_come_later() -> N
 
 def test_a_pod_that_is_told_as_it_was_reserved_is_that_and_no_other_is() -> None:
     asking = pod_json(container("a", "40"), resourceVersion="1")
-    reserved = replace(parse_pod(asking), node="n", assignment="this")
+    reserved = parse_pod(asking)._replace(node="n", assignment="this")
 
     def told(node: str, assignment: str, phase: str = "Pending") -> SharePod:
         later = pod_json(container("a", "40"), resourceVersion="2", annotations={"edge/gpu-assignment": assignment})
@@ -268,9 +267,9 @@ def test_a_pod_that_is_told_as_it_was_reserved_is_that_and_no_other_is() -> None
 
     assert told("n", "this") is reserved
     assert (told("m", "this").node, told("n", "that").assignment) == ("m", "that")
-    assert told("n", "this", "Failed") == replace(reserved, version="2", is_over=True)
+    assert told("n", "this", "Failed") == reserved._replace(version="2", is_over=True)
     # What is written without an assignment is no pod's with devices.
-    bare = replace(reserved, assignment=None)
+    bare = reserved._replace(assignment=None)
     assert parse_pod({**asking, "spec": {"nodeName": "n"}}, reserved={"u": bare}.get) is not bare
 
 

@@ -1,7 +1,5 @@
 """What pods are assigned, taken into the ledger: nothing is believed further than it reaches."""
 
-from dataclasses import replace
-
 import pytest
 
 from sharemgr.cluster.state.books import Books
@@ -20,7 +18,7 @@ def test_a_pod_has_what_its_assignment_says_and_memory_in_proportion() -> None:
 
 def test_what_a_pod_holds_is_of_its_program() -> None:
     serves = pod("u", {"main": ["g"]})
-    serves = replace(serves, request=serves.request._replace(program=Program("serves", latency=True)))
+    serves = serves._replace(request=serves.request._replace(program=Program("serves", latency=True)))
     books = books_of(node())
     books.pods_listed([serves, pod("v", {"main": ["g"]})])
     there = books.ledger.node("n")
