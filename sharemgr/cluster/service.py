@@ -25,7 +25,7 @@ from sharemgr.cluster.replica.replica import Session, Source
 from sharemgr.cluster.replica.retrying import Retrying
 from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.state.accelerators import parse_node
-from sharemgr.cluster.state.books import AcceleratorNode, Books
+from sharemgr.cluster.state.books import Books
 from sharemgr.cluster.state.cores import Offer, parse_offer
 from sharemgr.cluster.state.looked_at import LookedAtOfAcceleratorNode, LookedAtOfNode, LookedAtOfPod
 from sharemgr.cluster.state.pods import parse_pod
@@ -76,6 +76,7 @@ class Service:
 
             return tell_both
 
+        node = partial(read, partial(parse_node, known=assigner.books.ledger.node))
         pod = partial(read, partial(parse_pod, bound=assigner.books.pod, reserved=binder.reserved))
         return Session(
             verbs=Verbs(assigner, binder, self._metrics).by_name,
@@ -87,7 +88,7 @@ class Service:
                 Source(
                     ACCELERATOR_NODES,
                     "",
-                    _node,
+                    node,
                     assigner.nodes_listed,
                     told(assigner.node_told),
                     LookedAtOfAcceleratorNode,
@@ -156,10 +157,6 @@ async def _forget_idle(assigner: Assigner) -> None:
     while True:
         await asyncio.sleep(IDLE_S)
         assigner.forget_idle()
-
-
-def _node(thing: Json) -> AcceleratorNode | None:
-    return read(parse_node, thing)
 
 
 def _offer(thing: Json) -> Offer | None:

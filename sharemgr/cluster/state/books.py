@@ -2,7 +2,7 @@
 lists. Nothing of it is believed further than it reaches; what contradicts itself is flagged."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from edgeshare.contract.accelerator_kind import KINDS
@@ -35,6 +35,8 @@ class AcceleratorNode:
     allocations: tuple[Listed, ...] = ()
     fault: str = ""
     """Why it could not be read; then it has no devices."""
+    kept: Mapping[str, Holding] = field(default_factory=dict)
+    """By pod: what it lists as the ledger has it, beside the allocations."""
 
     @property
     def name(self) -> str:
@@ -175,20 +177,22 @@ class Books:
             self.faults[name] = told.fault
         node = self.ledger.node(name)
         is_new = node is None or node.inventory.devices != told.inventory.devices
-        listed = dict(node.listed) if node is not None else {}
+        listed = node.listed if node is not None else {}
         self.ledger.set_inventory(self._with_cores(told.inventory))
         takes: dict[str, list[Take]] = {}
         for each in told.allocations:
             # Whose it is may be known a moment later.
             takes.setdefault(each.pod_uid or f"{NAMELESS}{each.id}", []).extend(each.takes)
-        holdings = {uid: Holding(uid, name, tuple(its)) for uid, its in takes.items()}
+        holdings = {**told.kept}
+        for uid, its in takes.items():
+            before, now = listed.get(uid), tuple(its)
+            holdings[uid] = before if before is not None and before.takes == now else Holding(uid, name, now)
         for uid in holdings.keys() & self._over.keys():
             holdings[uid] = holdings[uid].labelled(self._over[uid])
         self.ledger.list_holdings(name, holdings.values())
         for uid in self._pods_on.get(name, ()):
             # Most of what is told is about one pod of many.
-            as_before = uid in listed and listed[uid].takes == tuple(takes.get(uid, ()))
-            if is_new or not (as_before or (uid not in takes and uid not in listed)):
+            if is_new or holdings.get(uid) is not listed.get(uid):
                 self._hold(self._pods[uid])
 
     def node_gone(self, name: str) -> None:

@@ -119,24 +119,28 @@ class Ledger:
     def list_holdings(self, name: str, holdings: Iterable[Holding]) -> None:
         """A node's AcceleratorNode lists these, and no others."""
         listed = {holding.uid: holding for holding in holdings}
-        for holding in listed.values():
+        node = self._nodes.get(name)
+        before = {} if node is None else node.listed
+        new = [holding for uid, holding in listed.items() if before.get(uid) is not holding]
+        for holding in new:
             _check(holding)
             if holding.node != name:
                 raise InvalidRequest(f"node {name} lists a pod of node {holding.node}: {holding.uid}")
         # What is listed of bound pods changes nothing that is free.
-        node = self._nodes.get(name) or self._node(name)
-        for uid, holding in node.listed.items():
-            if not self._is_bound_to(uid, name):
+        node = node or self._node(name)
+        for uid, holding in before.items():
+            if listed.get(uid) is not holding and not self._is_bound_to(uid, name):
                 self._hold(holding, -1)
-        for uid, holding in listed.items():
+        for holding in new:
             # A node knows nothing of labels.
-            known = self._bound[uid] if self._is_bound_to(uid, name) else node.listed.get(uid)
+            is_bound = self._is_bound_to(holding.uid, name)
+            known = self._bound[holding.uid] if is_bound else before.get(holding.uid)
             if known is not None:
-                listed[uid] = holding.labelled(known)
+                listed[holding.uid] = holding.labelled(known)
         node.listed = listed
-        for uid, holding in listed.items():
-            if not self._is_bound_to(uid, name):
-                self._hold(holding, 1)
+        for holding in new:
+            if not self._is_bound_to(holding.uid, name):
+                self._hold(listed[holding.uid], 1)
         self._forget_if_empty(name)
 
     def set_aside(self, holding: Holding) -> None:

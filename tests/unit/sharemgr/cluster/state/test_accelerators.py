@@ -156,3 +156,53 @@ def test_whatever_stands_in_a_device_is_read_or_told(key: str, thing: object) ->
     node = parse_node(node_json((device("g") | {key: thing},)))
     assert node.fault.isprintable()
     assert not (node.fault and node.inventory.devices)
+
+
+BOTH = (device("g"), device("h"))
+
+
+@pytest.mark.parametrize(
+    ("then", "held"),
+    [
+        ((BOTH, (allocation("a", "g"),)), {"g": (40, 9)}),
+        ((BOTH, (allocation("a", "g", unitsEach=30),)), {"g": (30, 9)}),
+        ((BOTH, (allocation("a", "g", memoryMiB=8),)), {"g": (40, 8)}),
+        ((BOTH, (allocation("a", "h"),)), {"h": (40, 9)}),
+        ((BOTH, (allocation("a", "g", "h"),)), {"g": (40, 9), "h": (40, 9)}),
+        ((BOTH, (allocation("a", "g"), allocation("b", "g"))), {"g": (80, 18)}),
+        ((BOTH, (allocation("a", "g"), allocation("b", "h"))), {"g": (40, 9), "h": (40, 9)}),
+        ((BOTH, (allocation("a", "g"), allocation("b", "g", pod={"uid": "v"}))), {"g": (80, 18)}),
+        ((BOTH, (allocation("a", "g"), allocation("b", "g", pod={}))), {"g": (80, 18)}),
+        ((BOTH, ()), {}),
+        (((device("g", kind="edgetpu"), device("h")), (allocation("a", "g"),)), {"g": (40, 9)}),
+        ((BOTH, (allocation("a", "g"), allocation("b", "g", unitsEach=0))), {}),
+        ((BOTH, {}), {}),
+    ],
+)
+def test_what_a_node_tells_next_is_taken_in_whatever_is_known(then: tuple[Any, Any], held: dict[str, Any]) -> None:
+    knowing, plain = Books(), Books()
+    for books in (knowing, plain):
+        books.node_told(parse_node(node_json(BOTH, (allocation("a", "g"),))))
+    knowing.node_told(parse_node(node_json(*then), knowing.ledger.node))
+    plain.node_told(parse_node(node_json(*then)))
+    assert knowing.faults == plain.faults
+    found = [{name: (use.units, use.memory_mib) for name, use in node.use.items()} for node in knowing.ledger]
+    assert found == ([] if knowing.faults else [held])
+    assert [(node.inventory, node.listed) for node in knowing.ledger] == [
+        (node.inventory, node.listed) for node in plain.ledger
+    ]
+
+
+def test_what_a_node_lists_as_before_is_not_parsed_again() -> None:
+    books = Books()
+    first, second = allocation("a", "g"), allocation("b", "h", pod={"uid": "v"})
+    books.node_told(parse_node(node_json((device("g"), device("h")), (first,))))
+    node = books.ledger.node("n")
+    assert node is not None
+    before = node.listed["u"]
+    told = parse_node(node_json((device("g"), device("h")), (first, second)), books.ledger.node)
+    assert told.kept == {"u": before}
+    assert [each.pod_uid for each in told.allocations] == ["v"]
+    books.node_told(told)
+    assert node.listed["u"] is before
+    assert set(node.listed) == {"u", "v"}
