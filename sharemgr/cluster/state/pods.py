@@ -2,6 +2,7 @@
 guessed at."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from edgeshare.contract.accelerator_kind import KINDS, AcceleratorKind
@@ -20,7 +21,7 @@ from edgeshare.contract.names import (
 from edgeshare.contract.units import parse_request_percent, peak
 from edgeshare.kube.objects.pod_containers import Container, mapping, text
 from edgeshare.kube.objects.pod_containers import containers as containers_of
-from sharemgr.cluster.state.asks import Asking, asks_of
+from sharemgr.cluster.state.asks import KNOWN, Asking, asks_of
 from sharemgr.cluster.state.cores import Cores, parse_cores
 from sharemgr.cluster.state.request import Ask, Program, Request
 
@@ -30,6 +31,9 @@ LATENCY = "latency"
 MODELS_MAX = 16
 CONTAINERS_MAX = 1_000
 """Of a pod, and of init containers as many. Each costs the loop some 17 µs at each look at its pod."""
+
+_Quantities = tuple[tuple[str, str], ...]
+_Asked = tuple[tuple[Ask, ...], tuple[tuple[Asking, ...], ...], Cores]
 
 
 class SharePod(NamedTuple):
@@ -141,10 +145,8 @@ def _request(
             raise InvalidRequest(
                 f"spec.{key} has {len(spec[key])} containers: no node runs over {CONTAINERS_MAX} of a pod"
             )
-    every = list(containers_of(spec))
     affinity = labels.get(GPU_AFFINITY)
-    asks, containers = _asks(every, bool(affinity))
-    cores = _cores(spec, every)
+    asks, containers, cores = _asked(spec, bool(affinity))
     request = Request(
         asks,
         cores.cpu_milli,
@@ -156,6 +158,25 @@ def _request(
         program=Program(latency=annotations.get(SHARE_CLASS) == LATENCY),
     )
     return request, containers
+
+
+def _asked(spec: Mapping[str, Any], together: bool) -> _Asked:
+    """What its containers ask for."""
+    every = list(containers_of(spec))
+    if len(every) == 1 and every[0].runs_along and not spec.get("resources") and not spec.get("overhead"):
+        (alone,) = every
+        limits, requests = tuple(alone.limits.items()), tuple(alone.requests.items())
+        # Of a number it would not be told whether it is one, or true.
+        if {type(quantity) for _, quantity in (*limits, *requests)} <= {str}:
+            return _asked_alone(alone.name, limits, requests, together)
+    return *_asks(every, together), _cores(spec, every)
+
+
+@lru_cache(KNOWN)
+def _asked_alone(name: str, limits: _Quantities, requests: _Quantities, together: bool) -> _Asked:
+    """As ``_asked``, of a pod of one container: those of a job ask for the same."""
+    every = [Container(name, dict(limits), dict(requests), True)]
+    return *_asks(every, together), _cores({}, every)
 
 
 def _asks(every: Sequence[Container], together: bool) -> tuple[tuple[Ask, ...], tuple[tuple[Asking, ...], ...]]:

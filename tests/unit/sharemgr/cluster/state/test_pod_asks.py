@@ -83,3 +83,33 @@ def test_what_can_never_be_had_of_edgetpus_is_its_fault(pod: SharePod, said: str
     assert said in pod.fault
     assert pod.request.asks == ()
     assert pod.asks
+
+
+def test_what_was_parsed_for_a_pod_is_of_no_other_that_asks_for_something_else() -> None:
+    of = {GPU: "20", MEMORY: "400"}
+    requests = {"cpu": "2", "memory": "8Mi"}
+
+    def parsed(limits: dict[str, Any] = of, name: str = "main", more: Any = None, **spec: Any) -> tuple[Any, ...]:
+        main = {"name": name, "resources": {"limits": limits, "requests": more or requests}}
+        pod = parse_pod({"metadata": {"uid": "u", "name": "p"}, "spec": {"containers": [main], **spec}})
+        return pod.request.asks, pod.request.cpu_milli, pod.request.ram_mib, pod.containers, bool(pod.fault)
+
+    first = parsed()
+    assert first[:3] == ((Ask(1, 20, 400),), 2000, 8)
+    others = [
+        parsed({**of, GPU: "30"}),
+        parsed({**of, MEMORY: "300"}),
+        parsed({GPU: "20"}),
+        parsed({**of, GPU: "1"}),
+        parsed(name="other"),
+        parsed(more={**requests, "cpu": "3"}),
+        parsed(more={**requests, "memory": "9Mi"}),
+        parsed(overhead={"cpu": "6"}),
+        parsed(resources={"requests": {"cpu": "7"}}),
+        parsed(initContainers=[container("init", 5, 100)]),
+    ]
+    assert len({first, *others}) == 1 + len(others)
+    assert [each[-1] for each in others] == [False] * len(others)
+    assert parsed({**of, GPU: 1})[0] == (Ask(1, 1, 400),)
+    assert parsed({**of, GPU: True})[-1]
+    assert parsed() == first
