@@ -83,6 +83,8 @@ class Assigner:
 
     def pod_told(self, kind: str, pod: SharePod) -> None:
         """A bound pod came, changed or went."""
+        if kind != "DELETED" and self.books.is_known(pod):
+            return
         self.forget(pod.uid)
         if kind == "DELETED":
             self.books.pod_gone(pod.uid)
@@ -184,8 +186,8 @@ class Assigner:
         if lacking:
             raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, no_devices(*lacking)))}")
         chosen = self._found(pod, node)
-        self.promises.end(pod.uid)
         if chosen is None:
+            self.promises.end(pod.uid)
             self._refresh()
             chosen = self._placers.on(pod.uid, pod.request, node)
         if chosen is None:

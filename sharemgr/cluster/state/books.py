@@ -103,6 +103,10 @@ class Books:
         """Whether the watch did not tell yet of a pod that is assumed, or was read, to be bound."""
         return self.ledger.is_assumed(uid) or uid in self._unseen
 
+    def is_known(self, pod: SharePod) -> bool:
+        """Whether the watch has told of just that pod before: nothing is new then."""
+        return self._pods.get(pod.uid) is pod and not self.is_unseen(pod.uid)
+
     def _take_in(self, pod: SharePod) -> None:
         if not (pod.asks or pod.assignment is not None or pod.is_over) and pod.node:
             cores = Cores(pod.request.cpu_milli, pod.request.ram_mib)

@@ -29,6 +29,8 @@ class Ledger:
         self._nodes: dict[str, Node] = {}
         self._bound: dict[str, Holding] = {}
         self._assumed: set[str] = set()
+        self._aside: dict[str, Holding] = {}
+        """What room is kept for, by pod."""
         self._changed: dict[str, None] = {}
         self.kinds: set[Accelerator] = set()
         """Of devices, of which any node has ever told one."""
@@ -75,10 +77,11 @@ class Ledger:
             self.list_holdings(name, ())
 
     def assume(self, holding: Holding) -> None:
-        """Reserves what a pod is about to be bound to.
+        """Reserves what a pod is about to be bound to; what was set aside for it is that, or is given back.
 
         Raises AlreadyExists where it holds something, NotFound and Unavailable where a device is not there or not
-        healthy, NoRoom where it has not as much; then nothing is changed.
+        healthy, NoRoom where it has not as much; then nothing is changed, but that what was set aside for it may be
+        given back.
         """
         if holding.uid in self._bound:
             raise AlreadyExists(f"pod {holding.uid} is bound to {self._bound[holding.uid].node} already")
@@ -88,10 +91,17 @@ class Ledger:
         if holding.uid in node.listed:
             raise AlreadyExists(f"pod {holding.uid} has an allocation on node {holding.node} already")
         _check(holding)
-        _check_room(node, holding)
+        aside = self._aside.get(holding.uid)
+        if aside is not None and aside != holding:
+            self.give_back(aside)
+            aside = None
+        if aside is None:
+            _check_room(node, holding)
+            self._hold(holding, 1)
+        else:
+            del self._aside[holding.uid]
         self._bound[holding.uid] = holding
         self._assumed.add(holding.uid)
-        self._hold(holding, 1)
 
     def see(self, holding: Holding) -> None:
         """The API server says what a pod is bound to."""
@@ -144,13 +154,17 @@ class Ledger:
         self._forget_if_empty(name)
 
     def set_aside(self, holding: Holding) -> None:
-        """Takes room, as for a pod that holds this, until it is given back (promises.py)."""
+        """Takes room, as for a pod that holds this, until it is given back, or the pod is assumed to hold that
+        (promises.py)."""
+        self._aside[holding.uid] = holding
         self._hold(holding, 1)
 
     def give_back(self, holding: Holding) -> None:
-        """Ends that."""
-        self._hold(holding, -1)
-        self._forget_if_empty(holding.node)
+        """Ends that, unless the pod has it by now."""
+        if self._aside.get(holding.uid) is holding:
+            del self._aside[holding.uid]
+            self._hold(holding, -1)
+            self._forget_if_empty(holding.node)
 
     def overcommitted(self) -> list[tuple[str, Device]]:
         """The devices of which pods hold more than there is (node, device): some pod did not come through the

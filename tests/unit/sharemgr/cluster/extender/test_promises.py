@@ -197,3 +197,17 @@ def test_whatever_comes_no_bind_finds_its_room_gone_and_no_gpu_is_given_twice(st
         kept = {uid: at for uid, (at, since) in answered.items() if lapsed - since < 2}
         promised = {name: sum(sizes[uid] for uid, at in kept.items() if at == name) for name in NODES}
         assert free(assigner) == {name: 100 - held[name] - promised[name] for name in NODES}
+
+
+def test_a_bind_to_what_was_promised_changes_no_node() -> None:
+    assigner = choosing()
+    where = chosen(assigner, pod("p"))
+    assigner.books.ledger.take_changed()
+    placed = place(assigner, pod("p"), where)
+    assert assigner.books.ledger.take_changed() == []
+    for kind in ("ADDED", "MODIFIED"):
+        assigner.pod_told(kind, placed)
+        assert assigner.books.ledger.take_changed() == []
+        assert free(assigner)[where] == 40
+    assigner.pod_told("DELETED", placed)
+    assert free(assigner) == {"n": 100, "m": 100}

@@ -214,3 +214,29 @@ def test_what_a_node_tells_again_or_lists_of_bound_pods_is_no_change() -> None:
     assert (ledger.take_changed(), free(ledger, B)) == (["n"], (100, 1000))
     ledger.drop_node("n")
     assert (ledger.take_changed(), free(ledger)[0]) == (["n"], 60)
+
+
+def test_a_pod_that_is_assumed_to_hold_what_was_set_aside_for_it_changes_nothing() -> None:
+    ledger = ledger_of(A, B)
+    aside = holding("p", 60, 600)
+    ledger.set_aside(aside)
+    ledger.take_changed()
+    ledger.assume(holding("p", 60, 600))
+    assert (ledger.take_changed(), free(ledger)) == ([], (40, 400))
+    ledger.give_back(aside)
+    assert free(ledger) == (40, 400)
+    ledger.release("p")
+    assert free(ledger) == (100, 1000)
+
+
+def test_what_was_set_aside_is_given_back_where_its_pod_is_assumed_to_hold_something_else() -> None:
+    ledger = ledger_of(A, B)
+    aside = holding("p", 60, 600)
+    ledger.set_aside(aside)
+    ledger.assume(holding("p", 60, 600, B))
+    ledger.give_back(aside)
+    assert (free(ledger), free(ledger, B)) == ((100, 1000), (40, 400))
+    ledger.set_aside(holding("q", 30, 300))
+    with pytest.raises(NoRoom):
+        ledger.assume(holding("q", 60, 600, B))
+    assert (free(ledger), free(ledger, B)) == ((100, 1000), (40, 400))
