@@ -8,7 +8,7 @@ from typing import NamedTuple
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.errors import InvalidRequest, NotFound
 from sharemgr.cluster.state.cores import Cores, Left, Offer
-from sharemgr.cluster.state.holdings import hold
+from sharemgr.cluster.state.holdings import Held
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod
@@ -63,6 +63,7 @@ class Books:
         self.faults: dict[str, str] = {}
         """By node: why its AcceleratorNode cannot be read."""
         self._left = Left()
+        self._held = Held()
 
     @property
     def pods(self) -> int:
@@ -230,7 +231,7 @@ class Books:
 
     def holding(self, pod: SharePod) -> Holding:
         """What a pod has by its assignment. Raises InvalidRequest where that says what cannot be."""
-        return hold(pod, self._devices(pod.node))
+        return self._held.of(pod, self._devices(pod.node))
 
     def _hold(self, pod: SharePod) -> None:
         try:

@@ -7,6 +7,30 @@ from sharemgr.cluster.state.nodes import Device
 from sharemgr.cluster.state.pods import SharePod
 from sharemgr.cluster.state.request import Holding, Take
 
+HELD_MAX = 1_000
+"""Pods: each is looked at when it is decided, when the watch tells of its Binding, and when its node lists it, within
+some seconds."""
+
+
+class Held:
+    """What pods have by their assignments: worked out once for a pod and its node's devices as they are."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[SharePod, Mapping[str, Device], Holding]] = {}
+        """By uid; the oldest first."""
+
+    def of(self, pod: SharePod, devices: Mapping[str, Device]) -> Holding:
+        """See hold."""
+        known = self._known.get(pod.uid)
+        if known is not None and known[0] is pod and known[1] is devices:
+            return known[2]
+        found = hold(pod, devices)
+        self._known.pop(pod.uid, None)
+        if len(self._known) == HELD_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[pod.uid] = pod, devices, found
+        return found
+
 
 def hold(pod: SharePod, devices: Mapping[str, Device]) -> Holding:
     """What a pod has by its assignment, of its node's devices by their ids: of each the most that those of an ask have

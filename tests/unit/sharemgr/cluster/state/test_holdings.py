@@ -8,7 +8,7 @@ import pytest
 from edgeshare.contract.devices import Accelerator
 from edgeshare.contract.errors import NotFound, Unavailable
 from sharemgr.cluster.state.books import AcceleratorNode, Books, Listed
-from sharemgr.cluster.state.holdings import assigned_to
+from sharemgr.cluster.state.holdings import HELD_MAX, Held, assigned_to
 from sharemgr.cluster.state.nodes import Device, Inventory
 from sharemgr.cluster.state.pods import SharePod, parse_pod
 from sharemgr.cluster.state.request import Ask, Holding, Take
@@ -127,3 +127,24 @@ def test_nothing_is_reserved_of_an_edgetpu_that_is_another_kind_of_device_or_ill
         with pytest.raises(error, match=said):
             books.ledger.assume(Holding("u1", "n", (Take(device, 10, 0, KIND),)))
     assert held(books) == {}
+
+
+def test_what_a_pod_has_is_worked_out_again_where_it_or_its_nodes_devices_are_others() -> None:
+    once, devices = Held(), {"g": Device("g", "T4", 1000), "h": Device("h", "T4", 1000)}
+    on_g = pod({"main": ["g"]}, "20", "")
+    first = once.of(on_g, devices)
+    assert first.takes == (Take("g", 20, 200),)
+    assert once.of(on_g, devices) is first
+    assert once.of(on_g, {"g": Device("g", "T4", 2000)}).takes == (Take("g", 20, 400),)
+    on_h = on_g._replace(assignment='{"main":["h"]}')
+    assert [once.of(each, devices).takes[0].device_id for each in (on_g, on_h, on_g)] == ["g", "h", "g"]
+
+
+def test_no_more_pods_are_remembered_than_are_looked_at_again() -> None:
+    once, devices = Held(), {"g": Device("g", "T4", 1000)}
+    pods = [pod({"main": ["g"]}, "20", "")._replace(uid=str(number)) for number in range(HELD_MAX + 1)]
+    first = once.of(pods[0], devices)
+    for each in pods[1:]:
+        once.of(each, devices)
+    assert once.of(pods[-1], devices) is once.of(pods[-1], devices)
+    assert once.of(pods[0], devices) is not first
