@@ -1,5 +1,6 @@
 """``edgeshare top``: the shares, live."""
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from rich.live import Live
 
 from edgeshare.cli.status.node_view import SHARE_COLUMNS, device_table, share_cells, share_table
 from edgeshare.cli.status.options import of_what
+from edgeshare.cli.status.told import Form, form_of, of_node, write_look
 from edgeshare.client import ManagerClient
 from edgeshare.contract.units import NS_PER_S
 from edgeshare.v1.status_pb2 import NodeStatus
@@ -29,11 +31,29 @@ LISTEN = "127.0.0.1:9470"
     metavar="ADDRESS:PORT",
     help=f"With --web: the loopback address to serve the page at; port 0: any. [default: {LISTEN}]",
 )
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="For programs: a line of JSON for each look, with what `status --json` tells, when that was seen and, where "
+    "it is not of now, why.",
+)
+@click.option("--yaml", "as_yaml", is_flag=True, help="The same as a stream of YAML documents.")
 def command(
-    runtime_dir: Path, cluster: bool, kubeconfig: Path, service: "Service | None", web: bool, listen: str | None
+    runtime_dir: Path,
+    cluster: bool,
+    kubeconfig: Path,
+    service: "Service | None",
+    web: bool,
+    listen: str | None,
+    as_json: bool,
+    as_yaml: bool,
 ) -> None:
     """Shows the shares live, until it is interrupted: of this node each second, with --cluster of all nodes each five.
     Plain lines where there is no terminal."""
+    form = form_of(as_json, as_yaml)
+    if web and form is not None:
+        raise click.UsageError("--web is for a browser: leave out --json and --yaml")
     if listen is not None and not web:
         raise click.UsageError("--listen is where --web is served: add --web")
     # Each is imported by whoever asks for it: who asks for a node does without the API server's client and what reads
@@ -50,10 +70,18 @@ def command(
         elif cluster:
             from edgeshare.cli.status.cluster_live import live  # noqa: PLC0415
 
-            live(kubeconfig, service)
+            live(kubeconfig, service, form)
         else:
             with ManagerClient(runtime_dir.absolute()) as client:
-                show(client.watch(NS_PER_S), Console())
+                _pass_on(client.watch(NS_PER_S), form)
+
+
+def _pass_on(statuses: Iterator[NodeStatus], form: Form | None) -> None:
+    if form is None:
+        show(statuses, Console())
+        return
+    for status in statuses:
+        write_look(of_node(status), time.time(), "", form)
 
 
 def show(statuses: Iterator[NodeStatus], console: Console) -> None:

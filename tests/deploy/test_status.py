@@ -102,6 +102,18 @@ def test_top_tells_it_line_by_line_until_it_is_interrupted(cluster: ApiServer) -
     assert "pods: team/web-0/main 30 %" in told
 
 
+def test_top_tells_programs_what_status_does(run: Run, cluster: ApiServer) -> None:
+    status = json.loads(run("edgeshare", "status", "--cluster", "--json").stdout)
+    words = [sys.executable, "-m", "edgeshare.cli", "top", "--cluster", "--json", f"--kubeconfig={cluster.kubeconfig}"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as top:
+        assert top.stdout is not None
+        told = json.loads(top.stdout.readline())
+        top.send_signal(signal.SIGINT)
+        top.stdout.read()
+    assert top.returncode == 0
+    assert told == {"seen": told["seen"], "stale": "", **status}
+
+
 def test_an_api_server_that_is_not_there_is_said_in_one_line(run: Run, tmp_path: Path) -> None:
     missing = tmp_path / "none"
     told = run("kubectl", "edgeshare", "status", KUBECONFIG=str(missing))

@@ -5,8 +5,10 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime, timedelta
 
 import pytest
+import yaml
 
 from edgeshare.cli.run import hook_library
 from edgeshare.v1.allocations_pb2 import Allocation
@@ -193,6 +195,49 @@ def test_top_prints_a_line_for_each_share_where_no_terminal_is(three: Testbed) -
         of_it = [line for line in lines if each.allocation.id in line]
         assert len(of_it) == 2
         assert all("longest wait: " in line for line in of_it)
+
+
+def test_top_tells_programs_what_status_does_and_when_in_one_line_each_time(three: Testbed) -> None:
+    top = three.fork("top", "--json", "--runtime-dir", str(three.runtime_dir))
+    assert top.stdout is not None
+    looks = [json.loads(top.stdout.readline()) for _ in range(2)]
+    status = json.loads(three.edgeshare("status", "--json", "--runtime-dir", str(three.runtime_dir)).stdout)
+    for look in looks:
+        assert list(look) == ["seen", "stale", *status]
+        assert look["stale"] == ""
+        assert [each["allocation"] for each in look["allocations"]] == [
+            each["allocation"] for each in status["allocations"]
+        ]
+    first, second = (datetime.fromisoformat(look["seen"]) for look in looks)
+    assert first < second
+    assert first.utcoffset() == timedelta(0)
+
+
+def test_top_tells_the_same_as_a_stream_of_yaml(three: Testbed) -> None:
+    top = three.fork("top", "--yaml", "--runtime-dir", str(three.runtime_dir))
+    assert top.stdout is not None
+    lines = [top.stdout.readline()]
+    # The second one's begin is the first one's end.
+    while lines[-1] != "---\n" or len(lines) == 1:
+        lines.append(top.stdout.readline())
+    (look,) = (each for each in yaml.safe_load_all("".join(lines)) if each)
+    asked = [each.allocation.request_percent for each in three.status().allocations]
+    assert [each["allocation"]["requestPercent"] for each in look["allocations"]] == asked
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--json", "--yaml"), "name one of them"),
+        (("--web", "--json"), "leave out"),
+        (("--web", "--yaml"), "leave out"),
+    ],
+)
+def test_options_of_top_that_do_not_go_together_are_wrong_usage(
+    testbed: Testbed, options: tuple[str, ...], told: str
+) -> None:
+    result = testbed.edgeshare("top", *options)
+    assert (result.returncode, told in result.stderr) == (2, True)
 
 
 def test_top_redraws_in_place_on_a_terminal(three: Testbed) -> None:

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -13,6 +14,7 @@ from rich.live import Live
 from edgeshare.cli.status import cluster_view, service_view
 from edgeshare.cli.status.cluster import look
 from edgeshare.cli.status.service import Service, asking
+from edgeshare.cli.status.told import Form, Json, of_cluster, of_service, write_look
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.kube.kube import Kube
 
@@ -21,34 +23,60 @@ LOOK_S = 5.0
 
 Seen = TypeVar("Seen")
 
-Look = tuple[Seen, str]
-"""What was seen last, and why it is not of now; empty where it is."""
+
+@dataclass(frozen=True, slots=True)
+class Look(Generic[Seen]):
+    """What was seen last."""
+
+    seen: Seen
+    at_s: float
+    """When: Unix time."""
+    stale: str = ""
+    """Why it is not of now; empty where it is."""
+
+    @property
+    def notice(self) -> str:
+        """What to say to people who see it; nothing where it is of now."""
+        when = time.strftime("%H:%M:%S", time.localtime(self.at_s))
+        return f"as it was at {when}: {self.stale}" if self.stale else ""
 
 
 def looks(look: Callable[[], Seen], pause: Callable[[float], None] = time.sleep) -> Iterator[Look[Seen]]:
     """Looks again and again. Who does not answer any more leaves what was seen before; raises what it says where that
     is so to begin with."""
-    seen, seen_at = look(), time.strftime("%H:%M:%S")
-    why = ""
+    last = Look(look(), time.time())
     while True:
-        yield seen, why
+        yield last
         pause(LOOK_S)
         try:
-            seen, seen_at, why = look(), time.strftime("%H:%M:%S"), ""
+            last = Look(look(), time.time())
         except EdgeshareError as error:
-            why = f"as it was at {seen_at}: {error}"
+            last = replace(last, stale=str(error))
 
 
-def live(kubeconfig: Path, service: Service | None) -> None:
-    """Shows it until it is interrupted. Raises Unavailable where the API server cannot be asked to begin with, and as
-    ``asking`` does where there is a service."""
+def live(kubeconfig: Path, service: Service | None, form: Form | None) -> None:
+    """Shows it until it is interrupted, or tells it to a program. Raises Unavailable where the API server cannot be
+    asked to begin with, and as ``asking`` does where there is a service."""
     kube = Kube.from_kubeconfig(kubeconfig.expanduser())
-    console = Console(markup=False, emoji=False)
     if service is None:
-        show(looks(partial(look, kube)), cluster_view.tables, cluster_view.lines, console)
+        _pass_on(looks(partial(look, kube)), form, of_cluster, cluster_view.tables, cluster_view.lines)
         return
     with asking(service, kube) as ask:
-        show(looks(ask), service_view.tables, service_view.lines, console)
+        _pass_on(looks(ask), form, of_service, service_view.tables, service_view.lines)
+
+
+def _pass_on(
+    seen: Iterator[Look[Seen]],
+    form: Form | None,
+    told: Callable[[Seen], Json],
+    tables: Callable[[Seen], list[RenderableType]],
+    lines: Callable[[Seen], Iterator[str]],
+) -> None:
+    if form is None:
+        show(seen, tables, lines, Console(markup=False, emoji=False))
+        return
+    for each in seen:
+        write_look(told(each.seen), each.at_s, each.stale, form)
 
 
 def show(
@@ -60,12 +88,12 @@ def show(
     """Draws each: in place on a terminal, else as lines."""
     if console.is_terminal:
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            for cluster, why in seen:
-                shown = [*tables(cluster), "", why]
+            for each in seen:
+                shown = [*tables(each.seen), "", each.notice]
                 live.update(Group(*shown), refresh=True)
         return
-    for cluster, why in seen:
-        for line in lines(cluster):
+    for each in seen:
+        for line in lines(each.seen):
             click.echo(line)
-        if why:
-            click.echo(why)
+        if each.notice:
+            click.echo(each.notice)

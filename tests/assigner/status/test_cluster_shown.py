@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,34 @@ async def test_top_tells_use_and_since_when_a_node_is_stale(world: World, replic
             while not (line := (await said.readline()).decode()).startswith("as it was at "):
                 assert line
             assert f"--cluster-status {asked.address}: " in line
+
+
+async def test_top_tells_programs_use_and_why_it_is_not_of_now(
+    world: World, replicas: Replicas, tmp_path: Path
+) -> None:
+    own = world.namespace
+    with node(world, own, [(own, "web")]) as (_, manager):
+        asked = await world.serve(replicas)
+        token = world.of_all("all")
+        await asked.until(token, complete(own))
+        async with started("top", "--json", *options(world, asked, token, tmp_path)) as said:
+
+            async def first(holds: Callable[[Any, Any], bool]) -> Any:
+                while True:
+                    told = json.loads(await said.readline())
+                    if holds(told, next((each for each in told["nodes"] if each["node"] == own), None)):
+                        return told
+
+            told = await first(lambda _, mine: bool(mine) and not mine["error"])
+            assert {"atNs", "waiting", "waitingUnknown"} <= told.keys()
+            assert (told["stale"], told["waitingUnknown"]) == ("", "")
+            manager.kill()
+            await first(lambda _, mine: "its share manager does not answer" in mine["error"])
+            await asked.replica.end(signal.SIGKILL)
+            away = await first(lambda told, _: bool(told["stale"]))
+            assert away["stale"].startswith(f"--cluster-status {asked.address}: ")
+            again = json.loads(await said.readline())
+            assert (again["seen"], again["atNs"]) == (away["seen"], away["atNs"])
 
 
 async def test_the_page_shows_use_a_stale_node_and_a_service_that_is_away(

@@ -31,8 +31,16 @@ class Answers:
 def test_an_api_server_that_goes_away_leaves_what_was_seen_and_says_so_until_it_is_back() -> None:
     pauses: list[float] = []
     seen = looks(partial(look, cast(Kube, Answers("n1", "", "", "n2"))), pauses.append)
-    told = [(cluster.nodes[0].name, why.partition(": ")[2]) for cluster, why in (next(seen) for _ in range(4))]
-    assert told == [("n1", ""), ("n1", "nobody is there"), ("n1", "nobody is there"), ("n2", "")]
+    told = [next(seen) for _ in range(4)]
+    away = "nobody is there"
+    assert [(each.seen.nodes[0].name, each.stale) for each in told] == [
+        ("n1", ""),
+        ("n1", away),
+        ("n1", away),
+        ("n2", ""),
+    ]
+    assert [each.notice.partition(": ")[2] for each in told] == ["", away, away, ""]
+    assert told[0].at_s == told[1].at_s == told[2].at_s < told[3].at_s
     assert pauses == [LOOK_S] * 3
 
 
