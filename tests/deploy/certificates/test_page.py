@@ -35,8 +35,8 @@ def run(script: str, folder: Path, kubeconfig: Path | None = None) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
-def block_with(text: str) -> str:
-    (found,) = (each for each in blocks("sh") if text in each)
+def block_with(text: str, language: str = "sh") -> str:
+    (found,) = (each for each in blocks(language) if text in each)
     return found
 
 
@@ -78,7 +78,9 @@ def test_files_of_the_page_are_for_that_end_alone_and_make_the_same_secret(
 def test_kube_scheduler_takes_the_configuration_of_the_page(
     certificates: Path, installed: ApiServer, tmp_path: Path
 ) -> None:
-    text = blocks("yaml")[0].replace("/etc/kubernetes/scheduler.conf", str(installed.kubeconfig))
+    text = block_with("KubeSchedulerConfiguration", "yaml").replace(
+        "/etc/kubernetes/scheduler.conf", str(installed.kubeconfig)
+    )
     given, taken = tmp_path / "given.yaml", tmp_path / "taken.yaml"
     given.write_text(text.replace("/etc/kubernetes/edgeshare", str(certificates)))
     words = [program(KUBERNETES, "kube-scheduler"), f"--config={given}", f"--write-config-to={taken}"]

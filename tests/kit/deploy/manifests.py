@@ -18,6 +18,7 @@ from tests.kit.apiserver.api_server import ApiServer, done
 from tests.kit.deploy.blocks import ROOT
 from tests.kit.deploy.objects import Object
 from tests.kit.programs.binaries import KUBERNETES, program
+from tests.kit.programs.kinds import CERT_MANAGER, definitions
 
 CHART = ROOT / "deploy/chart"
 PARTS = (ShareManager, DevicePlugin, Labeller, Assigner)
@@ -58,6 +59,7 @@ class Manifests:
         (kind,) = (yaml.safe_load(path.read_text()) for path in (CHART / "crds").glob("*.yaml"))
         self._node: Object = kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         done(server.kubectl("apply", "--filename=-", stdin=json.dumps(RUNTIME_CLASS)))
+        server.define(definitions(CERT_MANAGER))
 
     def wrong_with(self, text: str) -> list[str]:
         """What is wrong with the documents of a text, each by whoever reads such a one."""
