@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -122,3 +124,13 @@ def test_what_runs_on_nodes_may_be_another_image_than_the_assigners(
 
     assert images("DaemonSet") == {on_nodes}
     assert images("Deployment") == {assigners}
+
+
+def test_the_manifest_names_the_registrys_image_alone_as_the_page_has_it_changed(manifest: Path) -> None:
+    page = (ROOT / "docs/install/index.md").read_text()
+    (typed,) = re.findall(r"^(sed .*) \| kubectl apply -f -$", page, re.MULTILINE)
+    script = typed.replace("dist/edgeshare.yaml", shlex.quote(str(manifest)))
+    changed = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
+    images = re.findall(r"^ *(?:- )?image: (.*)$", changed, re.MULTILINE)
+    assert set(images) == {f'"REGISTRY/edgeshare:{edgeshare.__version__}"'}
+    assert changed.replace("REGISTRY/", "") == manifest.read_text()

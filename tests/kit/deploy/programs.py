@@ -105,6 +105,8 @@ def kubectl(words: list[str], tools: Tools) -> str:
         rest = rest[2:]
     if rest and rest[0] == "edgeshare":
         return edgeshare(rest, tools)
+    if rest and rest[0] == "exec" and (wrong := wrong_with(rest[rest.index("--") + 1 :], tools)):
+        return wrong
     verbs = rest[:1]
     while verbs and verbs[-1] in SUBCOMMANDS:
         verbs.append(rest[len(verbs)])
@@ -123,7 +125,8 @@ def values_given(words: list[str]) -> list[str]:
 def helm(words: list[str], tools: Tools) -> str:
     """What is wrong with a command of Helm: an option that it has not, or values that the chart refuses."""
     wrong = _unknown(_options(words), _help(tools.helm, words[1], "--help"))
-    if wrong or words[1] not in ("install", "upgrade"):
+    # A sentence may leave out release and chart.
+    if wrong or words[1] not in ("install", "upgrade") or len(words) < len(("helm", "install", "RELEASE", "CHART")):
         return wrong
     if words[3] != CHART and not re.fullmatch(r"oci://REGISTRY/charts/edgeshare", words[3]):
         return f"{words[3]} is not our chart: say in a comment that it was {'not tried'}"
