@@ -13,11 +13,9 @@ from tests.kit.apiserver.api_server import ApiServer
 from tests.kit.deploy.blocks import ROOT, blocks, commands, typed
 from tests.kit.deploy.objects import Object
 from tests.kit.deploy.programs import CHART, values_given
+from tests.kit.programs.kinds import PROMETHEUS_OPERATOR, definitions
 
 VALUES = json.loads((ROOT / CHART / "values.schema.json").read_text())["properties"].keys()
-OF_OPERATORS = "monitoring.coreos.com/"
-"""Kinds that this API server has not."""
-
 PATH = "extraVolumeMounts: [{name: sys, mountPath: /etc/edgeshare}]"
 VARIABLE = "extraEnv: [{name: NODE_NAME, value: one}]"
 VOLUME = "extraVolumes: [{name: config, emptyDir: {}}]"
@@ -66,10 +64,9 @@ def rendered(helm: Path, words: list[str]) -> list[Object]:
 
 def said_against(server: ApiServer, objects: list[Object]) -> str:
     """What the API server says against objects that it has not yet."""
-    known = [each for each in objects if not each["apiVersion"].startswith(OF_OPERATORS)]
-    assert {"DaemonSet", "Job"} <= {each["kind"] for each in known}
+    assert {"DaemonSet", "Job"} <= {each["kind"] for each in objects}
     words = ("create", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "--filename=-")
-    done = server.kubectl(*words, stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": known}))
+    done = server.kubectl(*words, stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     return done.stderr if done.returncode else ""
 
 
@@ -82,14 +79,21 @@ def held(server: ApiServer, objects: list[Object]) -> None:
     assert len({pod.get("runtimeClassName") for pod in pods}) == 1
 
 
+@pytest.fixture(scope="module")
+def server(installed: ApiServer) -> ApiServer:
+    """One that has the kinds of Prometheus' operator, too."""
+    installed.define(definitions(PROMETHEUS_OPERATOR))
+    return installed
+
+
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in (from_files() | from_blocks()).items()])
-def test_values_make_what_an_api_server_takes(installed: ApiServer, helm: Path, text: str, tmp_path: Path) -> None:
-    held(installed, rendered(helm, given(text, tmp_path)))
+def test_values_make_what_an_api_server_takes(server: ApiServer, helm: Path, text: str, tmp_path: Path) -> None:
+    held(server, rendered(helm, given(text, tmp_path)))
 
 
 @pytest.mark.parametrize("words", [pytest.param(words, id=name) for name, words in from_commands().items()])
-def test_commands_make_what_an_api_server_takes(installed: ApiServer, helm: Path, words: list[str]) -> None:
-    held(installed, rendered(helm, words))
+def test_commands_make_what_an_api_server_takes(server: ApiServer, helm: Path, words: list[str]) -> None:
+    held(server, rendered(helm, words))
 
 
 def test_all_kinds_of_them_are_found() -> None:
@@ -101,5 +105,5 @@ def test_all_kinds_of_them_are_found() -> None:
 @pytest.mark.parametrize(
     ("text", "said"), [(PATH, "must be unique"), (VOLUME, "Duplicate value"), (VARIABLE, "hides previous definition")]
 )
-def test_what_is_there_twice_is_told(installed: ApiServer, helm: Path, text: str, said: str, tmp_path: Path) -> None:
-    assert said in said_against(installed, rendered(helm, given(text, tmp_path)))
+def test_what_is_there_twice_is_told(server: ApiServer, helm: Path, text: str, said: str, tmp_path: Path) -> None:
+    assert said in said_against(server, rendered(helm, given(text, tmp_path)))

@@ -12,6 +12,7 @@ import yaml
 from tests.kit.apiserver.api_server import ApiServer, api_server, done
 from tests.kit.deploy.manifests import CHART
 from tests.kit.deploy.objects import Object
+from tests.kit.programs.kinds import PROMETHEUS_OPERATOR, definitions
 
 RECORDED = Path(__file__).parent / "of_releases"
 VERSIONS = sorted(path.name.removesuffix("-set.yaml") for path in RECORDED.glob("*-set.yaml"))
@@ -20,31 +21,11 @@ MONITORING = "monitoring.coreos.com"
 WORKLOADS = "daemonsets,deployments,cronjobs"
 
 
-def kind_of_operator(kind: str) -> Object:
-    """The definition of a kind that a cluster with Prometheus' operator has, whatever is in it."""
-    plural = f"{kind.lower()}s"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{MONITORING}"},
-        "spec": {
-            "group": MONITORING,
-            "names": {"kind": kind, "plural": plural},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
-
-
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[ApiServer]:
     """An API server with all kinds that the recorded values ask for, and without edgeshare."""
     with api_server(tmp_path / "api-server") as server:
-        crds = tmp_path / "crds.json"
-        kinds = [kind_of_operator(kind) for kind in ("PodMonitor", "PrometheusRule")]
-        crds.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": kinds}))
-        server.define(crds)
+        server.define(definitions(PROMETHEUS_OPERATOR))
         yield server
 
 
