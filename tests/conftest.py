@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import gc
 import os
 import signal
 import sys
@@ -138,6 +139,17 @@ def nothing_misused(request: pytest.FixtureRequest) -> Iterator[None]:
     meant = [pattern for marker in request.node.iter_markers("misuses") for pattern in marker.args]
     worse = sorted(misuse for misuse in found if not any(fnmatch(misuse, pattern) for pattern in meant))
     assert not worse, f"the simulated driver was misused: {worse}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """What is found is there until the run ends, and is not looked through for garbage, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
