@@ -16,7 +16,7 @@ GROUPS_OF_TEST = test-unit test-virtual test-parts test-cluster test-shares
 GROUPS_OF_SOAK = soak-properties soak-virtual soak-sim soak-simgpu soak-memory soak-cluster
 
 .PHONY: help setup build portable demo check lint test-quick test test-changed test-slowly soak $(GROUPS_OF_TEST) $(GROUPS_OF_SOAK)
-.PHONY: gpu-test format lock proto schema manifest docs bench bench-cluster cluster cluster-figures cluster-down wheel release clean
+.PHONY: gpu-test mutations format lock proto schema manifest docs bench bench-cluster cluster cluster-figures cluster-down wheel release clean
 # Two groups at once would be more workers than there are processors: `test` says which may be beside others.
 .NOTPARALLEL:
 
@@ -28,6 +28,7 @@ help:
 	@echo "make test-changed  the tests of what was changed since BASE (origin/main)"
 	@echo "make test-slowly   tests that are held up between two of their lines, which ones SEED says: for who writes tests"
 	@echo "make soak          whole what make test runs in part, of what could go on without end: some hours"
+	@echo "make mutations     which test sees it where the product is wrong: six changes of it, each in a copy of the tree; MUTATIONS: some"
 	@echo "make gpu-test      on a machine with a GPU: its figures, into docs/guarantees/gpu-results.md"
 	@echo "make bench         the figures, as JSON"
 	@echo "make bench-cluster what the assigner costs the scheduler of 1,000 and of 5,000 nodes, as JSON; BENCH=--loopback:"
@@ -171,6 +172,11 @@ BASE ?= origin/main
 test-changed: build setup
 	@chosen=$$($(PYTHON_IN_VENV) tools/changed.py $(BASE)) && \
 	    { [ -z "$$chosen" ] || $(pytest) $(BESIDE) $$chosen; }
+
+# Which they are, and which tests are asked: tools/mutations.py.
+MUTATIONS ?=
+mutations: build setup
+	@$(PYTHON_IN_VENV) tools/mutations.py $(MUTATIONS)
 
 # GPU_PYTHON: the Python that has PyTorch, JAX, CuPy and Numba, where there is one.
 GPU_PYTHON ?= python3

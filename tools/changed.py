@@ -66,6 +66,7 @@ RUNS = {
     "tests/sim": (COMMAND, f"{COMMAND}.replay"),
     "tests/simgpu": (COMMAND, f"{COMMAND}.simgpu", "simgpu"),
     "tests/tpu": (*MANAGER, f"{COMMAND}.run", f"{COMMAND}.status"),
+    "tests/unit/building/test_mutations.py": ("sharemgr.node",),
     "tests/unit/doctor/test_driver.py": (COMMAND, f"{COMMAND}.doctor"),
     "tests/unit/rpc/test_lost_share.py": (COMMAND, f"{COMMAND}.run"),
     "tests/unit/test_command_errors.py": (COMMAND, f"{COMMAND}.labeller", f"{COMMAND}.trace", "labeller"),
