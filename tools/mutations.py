@@ -43,7 +43,6 @@ class Mutation:
 
 SHARES = "tests/virtual/test_exact_shares.py"
 BOOKS = "tests/virtual/test_memory_books.py"
-PROGRAMS = "tests/virtual/test_explore.py"
 TURNS = "tests/virtual/test_turns.py"
 
 MUTATIONS = (
@@ -94,7 +93,7 @@ MUTATIONS = (
         "cuda_hook/src/markers/batches.c",
         "if (slot->marking || slot->batch.opened_ns == 0 || es_closed_full()) {",
         "if (slot->marking || slot->batch.opened_ns == 0 || es_closed_full() || closing->launches % 20 == 7) {",
-        (SHARES, PROGRAMS),
+        (SHARES,),
     ),
 )
 
