@@ -11,6 +11,8 @@ ROOT = Path(__file__).parents[2]
 WALL = {
     "edgeshare/cli/sharemgr/certificates.py": "when a certificate ends is a date",
     "edgeshare/cli/page/serve.py": "told: when a picture was seen",
+    "edgeshare/cli/status/cluster_live.py": "told: when a status was seen",
+    "edgeshare/cli/top.py": "told: when a status was seen",
     "edgeshare/kube/kube.py": "told: when an event was",
     "deviceplugin/health/watch.py": "told: since when a device is unhealthy; how long is measured by the other clock",
     "deviceplugin/allocations/records.py": "which of two records of the same units is younger",

@@ -12,7 +12,9 @@ from edgeshare.cli import WHILE_LOADING, loading
 @pytest.fixture(autouse=True)
 def nothing_stays_permanent() -> Iterator[None]:
     yield
+    # But for what the run of the tests holds until its end (tests/conftest.py).
     gc.unfreeze()
+    gc.freeze()
 
 
 def test_libraries_read_its_variables_and_nobody_inherits_them(monkeypatch: pytest.MonkeyPatch) -> None:
