@@ -63,7 +63,7 @@ class Node:
         self._held: dict[str, asyncio.Event] = {}
         """Allocations that are not kept on disk: each lives as long as a call, which waits for this event."""
         self._stranded: dict[str, messages.Allocation] = {}
-        """Allocations that were kept, but that fit this machine no more: a device is missing."""
+        """Allocations that were kept, but that cannot be served: a device is missing, or room for the folder."""
         self._observation: Observation | None = None
         self._seen_ns = monotonic_ns()  # how busy the devices were
         self._told_health = ToldHealth()
@@ -82,7 +82,7 @@ class Node:
             try:
                 self._serving.open(allocation_from(message))
             except EdgeshareError as error:
-                # Kept: a device that is missing now may come later, or be back after the next start.
+                # Kept: a device that is missing now may come later, and there may be room at the next look.
                 logger.error("allocation %s is kept, but cannot be served: %s", message.id, error)
                 self._stranded[message.id] = message
         if stored is not None:
@@ -121,7 +121,7 @@ class Node:
                 stranded = self._stranded.pop(wanted.id, None)
 
                 def undo() -> None:
-                    self._shut(wanted.id)
+                    self._shut(wanted.id, undo=True)
                     if stranded is not None:
                         self._stranded[wanted.id] = stranded
 
@@ -255,11 +255,11 @@ class Node:
         for device in fresh:
             logger.info("%s %s came", KINDS[device.accelerator].word, device.id)
             self._serving.take_in(device)
-        if fresh:
+        if self._stranded and not self._closed:
             self._open_stranded()
 
     def _open_stranded(self) -> None:
-        """Opens what was kept for a device that was missing. On disk nothing changes by it."""
+        """Opens what was kept and can be served now. On disk nothing changes by it."""
         for message in list(self._stranded.values()):
             try:
                 self._serving.open(allocation_from(message))
@@ -281,8 +281,8 @@ class Node:
         if self._closed:
             raise Unavailable("the share manager is ending: try again when it is back")
 
-    def _shut(self, allocation_id: str) -> None:
-        self._serving.shut(allocation_id)
+    def _shut(self, allocation_id: str, undo: bool = False) -> None:
+        self._serving.shut(allocation_id, undo)
         self._misses.forget(allocation_id)
         self._totals.forget(allocation_id)
 

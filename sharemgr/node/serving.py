@@ -128,9 +128,9 @@ class Serving:
         self.occupied.set()
         return allocation
 
-    def shut(self, allocation_id: str) -> None:
-        """Ends its clients' connections, and forgets it."""
-        self._leave(allocation_id, self.servers.pop(allocation_id))
+    def shut(self, allocation_id: str, undo: bool = False) -> None:
+        """Ends its clients' connections, and forgets it; ``undo``: it never came to be."""
+        self._leave(allocation_id, self.servers.pop(allocation_id), undo)
         self.book.remove(allocation_id)
         if not self.servers:
             self.occupied.clear()
@@ -161,14 +161,14 @@ class Serving:
         try:
             server.open()
         except EdgeshareError:
-            self._leave(allocation.id, server)
+            self._leave(allocation.id, server, undo=True)
             raise
         return server
 
-    def _leave(self, allocation_id: str, server: AllocationServer) -> None:
+    def _leave(self, allocation_id: str, server: AllocationServer, undo: bool) -> None:
         server.close()
         server.terms.device.remove(allocation_id, monotonic_ns())
-        server.remove_folder()
+        server.remove_folder(undo)
 
     def _settings_of(self, device: Device) -> Settings:
         return tpu_settings(self._config) if KINDS[device.accelerator].is_exclusive else self._settings

@@ -3,7 +3,12 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.sockets.peers import running
+
+FREED_SOON_NS = NS_PER_S
+"""So long after a process has ended it is looked more than once a second whether its memory is freed. What takes a
+driver longer is a kernel that does not end, or the process runs on without its connection."""
 
 Listed = Mapping[str, Mapping[int, int | None]]
 """By device id, of those whose processes the driver lists: bytes by pid, None where it does not say."""
@@ -17,6 +22,10 @@ class Dying:
     started: str | None
     """As ``process_start`` told when the connection ended; None: it had ended, or is not to be seen."""
     ended_at_ns: int
+
+    def just_ended(self, now_ns: int) -> bool:
+        """Whether that was a moment ago."""
+        return self.ended_at_ns > now_ns - FREED_SOON_NS
 
     def freed(self, device_ids: Collection[str], listed: Listed) -> bool:
         """Whether it has no memory of these devices any more. Where the driver does not list who has, it has until it

@@ -4,13 +4,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from cuda_hook.gate import DEVICES_MAX
+from edgeshare.bounded_file import says
 from edgeshare.contract.names import HOOK_CONFIG, HOOK_SOCKET
 from sharemgr.node.clients.terms import Terms
 from sharemgr.node.clients.welcome import uuid_bytes
 
 
 def make_folder(folder: Path, terms: Terms) -> None:
-    """Makes it, and writes the hook's configuration. Raises OSError."""
+    """Makes it, and writes the hook's configuration; one that says the same already needs no room on the disk. Raises
+    OSError."""
     folder.mkdir(mode=0o755, exist_ok=True)
     welcome = terms.welcome
     uuids = [uuid_bytes(device_id) for device_id in terms.device_ids[:DEVICES_MAX]]
@@ -21,8 +23,14 @@ def make_folder(folder: Path, terms: Terms) -> None:
         *([f"device-uuids={','.join(uuid.hex() for uuid in uuids)}"] if any(map(any, uuids)) else ()),
         *terms.device_lines,
     )
+    content = "".join(f"{line}\n" for line in lines).encode()
+    if says(folder / HOOK_CONFIG, content):
+        return
     fresh = folder / f"{HOOK_CONFIG}.new"
-    fresh.write_text("".join(f"{line}\n" for line in lines))
+    # A container that has it mounted may have a lease of one that was left there: who opens that waits.
+    fresh.unlink(missing_ok=True)
+    with fresh.open("xb") as file:
+        file.write(content)
     fresh.replace(folder / HOOK_CONFIG)
 
 

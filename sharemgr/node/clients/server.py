@@ -9,8 +9,8 @@ from time import monotonic_ns
 from cuda_hook.gate import BESIDE_OTHERS, BESIDE_TELLS, SiblingsPage
 from edgeshare.contract.address import check_socket_path
 from edgeshare.contract.errors import Unavailable
-from edgeshare.contract.names import HOOK_SOCKET
-from edgeshare.contract.units import NS_PER_MS, NS_PER_S
+from edgeshare.contract.names import HOOK_CONFIG, HOOK_SOCKET
+from edgeshare.contract.units import NS_PER_MS
 from sharemgr.node.clients.client import HELLO_TIMEOUT_NS, Client
 from sharemgr.node.clients.dying import Dying, Listed, bytes_told
 from sharemgr.node.clients.folder import make_folder, remove_folder
@@ -26,11 +26,6 @@ from sharemgr.node.turns.demand import Use
 QUIET_LOOKS = 2
 """So many looks long nothing was told by one that is taken to tell of nothing: a driver's samples of what processes do
 are up to a second old (NVML API Reference, nvmlDeviceGetProcessUtilization), and pages tell at once."""
-
-
-FREED_SOON_NS = NS_PER_S
-"""So long after a process has ended it is looked more than once a second whether its memory is freed. What takes a
-driver longer is a kernel that does not end, or the process runs on without its connection."""
 
 
 class AllocationServer:
@@ -53,6 +48,7 @@ class AllocationServer:
         """All connections, by client id."""
         self.opened_at_ns = monotonic_ns()
         self._folder = folder
+        self._there_before = False  # what a manager makes in the folder was, and a container may have it mounted
         self._client_ids = client_ids
         self._loop = loop
         self._listener = Listener(self.socket_path, terms, loop, self.clients, max_clients, self._take_in)
@@ -78,6 +74,7 @@ class AllocationServer:
         """
         check_socket_path(self.socket_path, "use a shorter --runtime-dir or a shorter id")
         try:
+            self._there_before = (self._folder / HOOK_CONFIG).exists()
             make_folder(self._folder, self.terms)
         except OSError as error:
             raise Unavailable(f"{self.socket_path} cannot be made: {error.strerror}") from error
@@ -90,9 +87,10 @@ class AllocationServer:
             client.end()
         self._siblings.close()
 
-    def remove_folder(self) -> None:
-        """For an allocation that will not come back."""
-        remove_folder(self._folder)
+    def remove_folder(self, undo: bool) -> None:
+        """For an allocation that will not come back; ``undo``: one that never came to be leaves what was there."""
+        if not (undo and self._there_before):
+            remove_folder(self._folder)
 
     def share_gates(self, tells: bool, cap_ns: int) -> None:
         """What ``open_gates`` says from now on of others that are let in, too."""
@@ -215,9 +213,9 @@ class AllocationServer:
     def waits(self) -> bool:
         """Whether a client's answer waits for what the driver says, or one has just ended: the device is not free for
         the next pod before the driver was seen to have freed what that one had."""
-        soon_ns = monotonic_ns() - FREED_SOON_NS
+        now_ns = monotonic_ns()
         return any(client.memory.waits for client in self.clients.values()) or any(
-            each.ended_at_ns > soon_ns for each in self._dying.values()
+            each.just_ended(now_ns) for each in self._dying.values()
         )
 
     def _listed(self, told: Listed) -> Listed:

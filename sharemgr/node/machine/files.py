@@ -8,14 +8,18 @@ from typing import Any
 
 def write_json(path: Path, content: Any) -> Path:
     """Writes beside a file what is to be in its place; when it returns, that is on the disk. Returns where. Raises
-    OSError."""
+    OSError; what was written by then is gone: most often the disk is full."""
     fresh = path.with_name(f"{path.name}.new")
     fresh.unlink(missing_ok=True)
     # Whatever stands there meanwhile, be it a link to something else, is not written to.
     with fresh.open("x", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            json.dump(content, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
     return fresh
 
 
