@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -62,7 +63,7 @@ def disk(testbed: Testbed) -> Iterator[Disk]:
     folder = testbed.root / "disk"
     folder.mkdir()
     script = MOUNTED.format(bytes=DISK_BYTES, folder=folder)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(["unshare", "--mount", "sh", "-ec", script], text=True, **pipes) as keeper:
         assert keeper.stdout is not None
         assert keeper.stderr is not None
@@ -108,7 +109,7 @@ def refusals(testbed: Testbed) -> Iterator[str]:
             with pytest.raises(grpc.RpcError) as caught:
                 change()
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-            yield caught.value.details()
+            yield str(caught.value.details())
 
 
 def served(testbed: Testbed) -> None:
