@@ -14,10 +14,10 @@ from cuda_hook import wire
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError
-from edgeshare.contract.units import MIB
+from edgeshare.contract.units import MIB, UNITS_PER_DEVICE
 from edgeshare.inventory.corals import USB_MODEL
 from sharemgr.node.clients.budget import NodePlaces, Whole, clients_most
-from sharemgr.node.clients.device import DeviceArbiter, Reader
+from sharemgr.node.clients.device import DeviceArbiter, Reader, pages_of_a_node
 from sharemgr.node.clients.glances import Glances
 from sharemgr.node.clients.listener import CONNECTIONS_PER_S
 from sharemgr.node.clients.offences import Offences
@@ -81,6 +81,7 @@ class Serving:
         records_per_s = config.max_records_per_s
         # One percent of eight devices is guaranteed a dozen a second, which its turns take.
         self._records = Whole(records_per_s, records_per_s // 4, guaranteed=records_per_s)
+        self._pages = pages_of_a_node()
         # As many as may be in of one are let in at once, whatever the others do.
         self._connections = Whole(
             CONNECTIONS_PER_S, 2 * config.max_clients, guaranteed=CONNECTIONS_PER_S // 2, start=config.max_clients
@@ -94,8 +95,9 @@ class Serving:
         """A device is there, with no allocation yet."""
         self.book.extend(device)
         self._contexts.take_in(device)
+        pages = self._pages.part(UNITS_PER_DEVICE, len(self.devices))
         self.arbiters[device.id] = DeviceArbiter(
-            self._loop, self._settings_of(device), self._ends, self._rule, self.readers
+            self._loop, self._settings_of(device), self._ends, self._rule, self.readers, pages
         )
 
     def fresh(self) -> list[Device]:

@@ -110,6 +110,7 @@ class AllocationServer:
             joined += client.add_use(use, now_ns)
             if charges:
                 client.counters.hear_all()
+        use.pages = joined
         if joined != 1:
             use.idle_ns = min(use.idle_ns, max(0, elapsed_ns - use.gpu_ns)) if joined else 0
         return use

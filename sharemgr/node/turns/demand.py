@@ -41,6 +41,8 @@ class Use:
     """… of which so much may have run already, and is in no counter yet."""
     unheard_ns: int = 0
     """GPU time that is in the counters, and that no record has told of."""
+    pages: int = 0
+    """Those of how many clients were read."""
     lies: bool = False
     """A counter went back, or a part of one is more than the whole: no hook ever says that."""
 

@@ -1,19 +1,18 @@
 """What those who follow a device's turns are told: each change at its time, no more than can be kept, and nothing once
 they have gone."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.clients.device import DeviceArbiter, Reader
+from sharemgr.node.clients.device import DeviceArbiter, Reader, pages_of_a_node
 from sharemgr.node.recorder import CHANGES_A_MESSAGE, CHANGES_MAX, Change, Recorder
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.turns.account import moment_of
 from sharemgr.node.turns.contender import Contender
-from sharemgr.node.turns.demand import Use
 from sharemgr.node.turns.gate import Rule
 from sharemgr.node.turns.phases import (
     DRAINING,
@@ -28,10 +27,11 @@ from sharemgr.node.turns.phases import (
 )
 from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends
+from tests.kit.arbiter.silent_gates import SilentGates
 
 
-class Pages:
-    """Those of an allocation's clients, which say nothing but when they will have drained."""
+class Pages(SilentGates):
+    """Their clients say when they will have drained."""
 
     def __init__(self) -> None:
         self.ends_at_ns = 0
@@ -39,30 +39,8 @@ class Pages:
     def open_gates(self, number: int, contended: bool, now_ns: int, free_at_ns: int, ends_at_ns: int) -> None:
         self.ends_at_ns = 0
 
-    def share_gates(self, tells: bool, cap_ns: int) -> None: ...
-
-    def used(self, now_ns: int, charges: bool) -> Use:
-        return Use()
-
-    def accuse(self, told_ns: int, used_ns: int, now_ns: int) -> None: ...
-
-    def unheard_ns(self) -> int:
-        return 0
-
-    def prolong_gates(self, ends_at_ns: int) -> None: ...
-
-    def close_gates(self) -> None: ...
-
-    def foretold(self) -> Iterator[tuple[int, int]]:
-        if self.ends_at_ns:
-            yield 1, self.ends_at_ns
-
-    def promise(self, looks_at_ns: int) -> None: ...
-
-    def hear(self, now_ns: int) -> None: ...
-
-    def stopped(self) -> Collection[int]:
-        return ()
+    def foretold(self) -> Iterable[tuple[int, int]]:
+        return [(1, self.ends_at_ns)] if self.ends_at_ns else []
 
 
 class Bed:
@@ -71,7 +49,9 @@ class Bed:
     def __init__(self) -> None:
         self._loop = Loop()
         self.readers: list[Reader] = []
-        self.device = DeviceArbiter(self._loop, Settings(), Ends(), Rule(), self.readers)
+        self.device = DeviceArbiter(
+            self._loop, Settings(), Ends(), Rule(), self.readers, pages_of_a_node().part(100, 1)
+        )
         self.pages = {"a": Pages(), "b": Pages()}
         for name, pages in self.pages.items():
             self.device.add(name, Share(50, 100), pages, 0)
