@@ -6,6 +6,7 @@ import pytest
 from edgeshare.contract.units import NS_PER_US
 from tests.kit.virtual.cases import step_programs
 from tests.kit.virtual.cases.case import Case, Client, Program, Step, Thread
+from tests.kit.virtual.cases.paces import PACES
 from tests.kit.virtual.world import World
 
 ROUND_LAUNCHES = 400
@@ -69,10 +70,53 @@ def paced_by_the_host(lengths_us: tuple[int, ...], host_us: int, rounds: int) ->
 def test_time_for_which_the_device_waits_for_a_slower_host_is_no_gpu_time(
     world: World, lengths_us: tuple[int, ...], host_us: int, rounds: int, rivals: int
 ) -> None:
+    is_told_as_executed(world, paced_by_the_host(lengths_us, host_us, rounds), rivals)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("seed", [2, 5])
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize(
+    ("lengths_us", "host_us", "rounds", "rivals"),
+    [
+        ((80, 120, 60, 90, 100), 150, 20, 0),
+        ((5, 5, 5, 100), 50, 20, 0),
+        ((700, 20, 20), 300, 20, 0),
+        ((10_000, 50), 9000, 20, 0),
+        ((300,), 400, 0, 1),
+        ((700, 20, 20), 300, 0, 1),
+        ((40, 400), 250, 0, 1),
+    ],
+)
+def test_nor_is_it_whatever_the_first_launches_met_with(
+    world: World, lengths_us: tuple[int, ...], host_us: int, rounds: int, rivals: int, pace: str, seed: int
+) -> None:
+    is_told_as_executed(world, paced_by_the_host(lengths_us, host_us, rounds), rivals, pace, seed)
+
+
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("streams", [1, 2])
+@pytest.mark.parametrize("first", [(2000, 3000), (5000, 9000)])
+def test_nor_is_it_where_a_thread_launches_seldom_what_is_long_and_one_often_what_is_short(
+    world: World, first: tuple[int, int], streams: int, pace: str
+) -> None:
+    threads = []
+    for stream, (kernel, (_, host_us)) in zip((1, streams), enumerate((first, (100, 300))), strict=True):
+        steps = (
+            Step(kind="launch", object=kernel, stream=stream),
+            Step(kind="compute", amount=host_us * NS_PER_US),
+        )
+        threads.append(Thread(steps=steps))
+    program = Program(kernels=step_programs.kernels(first[0], 100), threads=tuple(threads))
+    is_told_as_executed(world, program, rivals=0, pace=pace)
+
+
+def is_told_as_executed(world: World, program: Program, rivals: int, pace: str = "plain", seed: int = 1) -> None:
+    """Of the program, and of rivals that keep the device busy."""
     clients = (
-        Client(program=paced_by_the_host(lengths_us, host_us, rounds), percent=60),
+        Client(program=program, percent=60),
         *[Client(program=step_programs.burn(1000), percent=40)] * rivals,
     )
-    report = world.run(Case(clients=clients, settle_ms=500, measure_ms=8000))
+    report = world.run(Case(clients=clients, settle_ms=500, measure_ms=8000, pace=pace, seed=seed))
     for name in report.case.names:
         assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT

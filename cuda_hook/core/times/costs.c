@@ -25,6 +25,8 @@ static void replace(struct es_cost *entry, uint64_t key) {
     ES_COST_SET(entry->missed, 0);
     entry->pending_since_ns = 0;
     entry->call_ns = 0;
+    entry->far_ns = 0;
+    entry->single_ns = 0;
     ES_COST_SET(entry->beside_ns, 0);
     ES_COST_SET(entry->besides, 0);
     ES_COST_SET(entry->key, key);
@@ -174,20 +176,25 @@ bool es_costs_timed_exactly(const struct es_cost *entry) { return entry->ns < ES
 
 void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns) {
     struct es_cost *entry = es_costs_find(costs, key);
+    bool timed, far;
     int64_t weight;
 
     if (entry->provisional)
         begin_anew(entry);
+    timed = entry->samples != 0 && es_costs_timed_exactly(entry);
     weight = entry->samples < ES_COSTS_WEIGHT ? (int64_t)entry->samples + 1 : ES_COSTS_WEIGHT;
     if (ns < ES_COSTS_LEAST_NS)
         ns = ES_COSTS_LEAST_NS;
-    /* What the first were of was cut short, most likely, by what ran before or beside it. */
-    if (entry->samples < ES_COSTS_WEIGHT && ns > ES_COSTS_FAR * entry->ns)
-        ES_COST_SET(entry->ns, ns);
-    else
+    far = entry->samples != 0 && entry->samples < ES_COSTS_WEIGHT && ns > ES_COSTS_FAR * entry->ns;
+    /* What the first were of was cut short, most likely, by what ran before or beside it. In a single one that is longer something
+     * else ran, as likely, which says nothing. */
+    if (far && entry->far_ns != 0)
+        ES_COST_SET(entry->ns, ns < entry->far_ns ? ns : entry->far_ns);
+    else if (!far)
         ES_COST_SET(entry->ns, (uint64_t)((int64_t)entry->ns + ((int64_t)ns - (int64_t)entry->ns) / weight));
-    if (entry->samples == 0 && entry->tries == 0 && es_costs_timed_exactly(entry))
+    if (!timed && entry->tries == 0 && es_costs_timed_exactly(entry))
         ES_COST_SET(entry->asks, ES_COSTS_ASKS);
+    entry->far_ns = far ? ns : 0;
     if (entry->samples < UINT32_MAX)
         ES_COST_SET(entry->samples, entry->samples + 1);
     ES_COST_SET(entry->missed, 0);

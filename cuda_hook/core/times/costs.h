@@ -13,7 +13,7 @@ enum {
     ES_COSTS_PROBES = 8,     /* places where a key may stand; the least used one gives way */
     ES_COSTS_WEIGHT = 8,     /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
     ES_COSTS_BESIDES = 64,   /* times beside others that agree; one that is longer counts against as many as ES_COSTS_WEIGHT */
-    ES_COSTS_FAR = 4,        /* a time so many times the mean of the first few takes its place */
+    ES_COSTS_FAR = 4,        /* two times, one after the other, so many times the mean of the first few take its place */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
     ES_COSTS_STALE = 64,     /* batches that told nothing of it after which a function is timed alone once more … */
     ES_COSTS_APART = 16,     /* … and of all functions one in so many batches: each such one ends what others share */
@@ -67,6 +67,8 @@ struct es_cost {
     uint64_t doubt_ns;  /* so much more than they say had it lately; an eighth less with each batch that they are right of */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
     uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */
+    uint64_t far_ns;           /* the latest time, where that was far above the mean of the first few; 0: it was not */
+    uint64_t single_ns;        /* the latest exact time that was no more exact than the mean, being one; 0: there was none */
 } __attribute__((aligned(64)));
 
 struct es_costs {

@@ -51,17 +51,33 @@ static bool is_long(const struct es_costs *costs, const struct es_cost *entry) {
     return entry->ns >= ES_COSTS_SHORT_NS + es_costs_host_ns(costs, 1);
 }
 
+/* Is an exact time so much shorter than the mean, or so long, that it says no more than any other? */
+static bool is_single(const struct es_costs *costs, const struct es_cost *entry, uint64_t ns) {
+    return entry->exact == 0 && ((is_long(costs, entry) && ns < entry->ns / 2) || ns >= ES_COSTS_EXACT_MOST_NS);
+}
+
+/* The one before was the same. */
+static bool is_borne_out(struct es_cost *entry, uint64_t ns) {
+    const uint64_t before_ns = entry->single_ns;
+
+    entry->single_ns = ns;
+    return before_ns != 0 && ns <= before_ns + es_costs_apart_ns(before_ns) && before_ns <= ns + es_costs_apart_ns(ns);
+}
+
 void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, bool alone) {
     struct es_cost *entry = es_costs_find(costs, key);
     const bool first = takes_their_place(entry, ns, alone);
     uint64_t before_ns, off_ns;
-    bool agree;
+    bool agree, borne_out = false;
 
-    /* No part of the host's makes that difference: it takes now so long, now so long, or others were in the first time. One time
-     * more is no more exact than the mean. */
-    if (alone && !entry->varies && entry->exact == 0 && is_long(costs, entry) && ns < entry->ns / 2) {
-        es_costs_learn(costs, key, ns);
-        return;
+    /* No part of the host's makes that difference: it takes now so long, now so long, or others were in the first times. One time
+     * is no more exact than the mean, a second one that agrees with it is. */
+    if (alone && !entry->varies && is_single(costs, entry, ns)) {
+        borne_out = is_borne_out(entry, ns);
+        if (!borne_out) {
+            es_costs_learn(costs, key, ns);
+            return;
+        }
     }
     if (entry->varies || (!alone && (ns > entry->ns + ES_COSTS_LEAST_NS || is_long(costs, entry)))) {
         ES_COST_SET(entry->missed, 0);
@@ -72,7 +88,7 @@ void es_costs_learn_exact(struct es_costs *costs, uint64_t key, uint64_t ns, boo
         entry->exact = 0;
         ES_COST_SET(entry->mixed, !alone);
         entry->spread_ns = 0;
-        if (ns < ES_COSTS_EXACT_MOST_NS)
+        if (ns < ES_COSTS_EXACT_MOST_NS || borne_out)
             ES_COST_SET(entry->samples, 0);
     }
     before_ns = first ? ns : entry->ns;

@@ -108,19 +108,6 @@ static bool overran(const struct es_work *work, const struct es_counted *latest,
     return ran_for_ns > all_ns + all_ns / SURE_PART + REACHED_NS;
 }
 
-/* It took so much longer than its launches should that no host's gaps between them say why: all of it, or what the device ran
- * for certain. */
-static bool is_apart(const struct es_work *work, int64_t ns, uint64_t ran_for_ns, uint64_t span_ns) {
-    const uint64_t own_ns = work->foreign || ns < 0 ? 0 : (uint64_t)ns;
-    const uint64_t more_ns = since(span_ns, most(own_ns, ran_for_ns));
-    /* The device had little left when the last of them had been submitted, and nobody had waited for it. */
-    const bool hosted = work->few_ns != 0 && ran_for_ns <= work->few_ns + REACHED_NS;
-
-    if (work->left || hosted || (work->stalled && more_ns <= STALLED_MOST_NS))
-        return false;
-    return more_ns > span_ns / launch_ns(work) * ES_APART_MOST_NS;
-}
-
 /* Work began, nobody knows when, after the device had stood idle, as the latest end was seen: the time since then is not all the
  * device's. */
 static bool began_late(const struct es_work *work, const struct es_counted *latest) {
@@ -179,6 +166,26 @@ static struct stretch stretch_of(const struct es_work *work, const struct es_cou
     if (apart_ns > 0)
         time.passed_ns -= apart_ns < time.passed_ns ? apart_ns : time.passed_ns;
     return time;
+}
+
+/* The device had run all of it when its end was marked, as far as its start tells, and nobody had waited for that: the host was the
+ * slower. */
+static bool was_ahead(const struct es_work *work, const struct stretch *time) {
+    return work->unwaited && work->reached && work->launches > 1 && time->from_start_ns != 0 &&
+           work->opened_ns + time->from_start_ns <= work->marked_ns + REACHED_NS;
+}
+
+/* It took so much longer than its launches should that no host's gaps between them say why: all of it, or what the device ran
+ * for certain. */
+static bool is_apart(const struct es_work *work, const struct stretch *time, uint64_t ran_for_ns) {
+    const uint64_t own_ns = work->foreign || time->passed_ns < 0 ? 0 : (uint64_t)time->passed_ns;
+    const uint64_t more_ns = since(time->span_ns, most(own_ns, ran_for_ns));
+    /* The device had little left when the last of them had been submitted, and nobody had waited for it. */
+    const bool hosted = (work->few_ns != 0 && ran_for_ns <= work->few_ns + REACHED_NS) || was_ahead(work, time);
+
+    if (work->left || hosted || (work->stalled && more_ns <= STALLED_MOST_NS))
+        return false;
+    return more_ns > time->span_ns / launch_ns(work) * ES_APART_MOST_NS;
 }
 
 /* Launches of exact times end when those have passed, or a launch's time after the last was submitted: these did not. */
@@ -253,7 +260,7 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     spent.stream_ended_ns = after_ns != ES_UNTOLD && after_ns < 0 ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     spent.passed_ns = spent.measured && time.passed_ns > 0 ? (uint64_t)time.passed_ns : 0;
     spent.within_ns = work->unsure_ns == 0 && start_ns > 0 ? (uint64_t)start_ns : 0;
-    spent.apart = spent.measured && is_apart(work, time.passed_ns, ran_for_ns, time.span_ns);
+    spent.apart = spent.measured && is_apart(work, &time, ran_for_ns);
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */
     spent.longer = spent.known && !work->left && (late || overran(work, latest, ran_for_ns) || spent.apart);

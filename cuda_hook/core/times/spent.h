@@ -36,6 +36,7 @@ struct es_work {
     bool left;          /* its marker was recorded when the grant was over: it may have come behind others' work */
     bool exact;         /* its start and its end had been recorded before it ran, … */
     bool lone;          /* … and no other thread submitted anything meanwhile */
+    bool unwaited;      /* nobody waited for the device while it was open */
     bool reached;       /* the device had come to its start when the first launch returned */
     bool anew;          /* … when its end was marked it had, for certain, and nothing is measured from the end before */
     bool fresh;         /* it began on an idle device, and no start was recorded */

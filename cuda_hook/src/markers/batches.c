@@ -16,7 +16,8 @@
 
 enum { LONG_BURST_NS = 200 * 1000 }; /* bursts of this length are timed each, of shorter ones some (es_bursts) */
 
-/* Whoever never waits for the device and yet has no more than a few launches queued after many has a host that is slower. */
+/* Whoever never waits for the device and yet has no more than a few launches queued after many has a host that is slower: two, of
+ * which one may be the longest. One that is long enough to be marked by itself tells of none. */
 enum { FEW = 2, MANY = 16 };
 
 /* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
@@ -60,7 +61,7 @@ bool es_batch_open(struct es_slot *slot, int stream, uint64_t drawn_ns, uint64_t
     slot->batch.opened_ns = now_ns;
     slot->batch.unsure_ns = 0;
     slot->batch.awaited_ns = 0;
-    slot->batch.key = 0;
+    slot->batch.key = slot->batch.longest_ns = 0;
     slot->batch.reached = slot->batch.anew = false;
     slot->batch.shared = false;
     slot->batch.alone = false;
@@ -136,7 +137,9 @@ ES_LOCKED(es_state_lock) static bool nearly_drained(const struct es_batch_open *
 ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *closing, uint64_t now_ns) {
     const struct es_batch_open *open = &closing->open;
     const bool hosted = open->late || (open->waits == es_backlog.waits && closing->launches >= MANY);
-    const uint64_t few_ns = hosted ? FEW * closing->used_ns / closing->launches : 0;
+    const uint64_t mean_ns = closing->used_ns / closing->launches;
+    const bool longer = open->longest_ns > mean_ns && !es_costs_marked_singly(open->longest_ns);
+    const uint64_t few_ns = !hosted ? 0 : longer ? mean_ns + open->longest_ns : FEW * mean_ns;
     const bool stalled = es_closed_count() > 0 && es_closed_at(es_closed_count() - 1)->work.exact && !open->stopped;
 
     return (struct es_closed){
@@ -159,6 +162,7 @@ ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *
                 .unsure_ns = open->unsure_ns,
                 .stalled = stalled,
                 .foreign = closing->foreign,
+                .unwaited = open->waits == es_backlog.waits,
                 .reached = open->reached,
                 .anew = open->anew && open->started_ns == 0,
                 .fresh = open->fresh,

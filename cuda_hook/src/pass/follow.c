@@ -3,7 +3,9 @@
 #include "backlog/backlog.h"
 #include "link/link.h"
 
-void es_follow_share(struct es_slot *slot, uint64_t key, struct es_cost *cost) {
+void es_follow_share(struct es_slot *slot, uint64_t key, struct es_cost *cost, uint64_t cost_ns) {
+    if (cost_ns > slot->batch.longest_ns)
+        slot->batch.longest_ns = cost_ns;
     if (slot->batch.key != key && !slot->batch.shared) {
         slot->batch.shared = true;
         es_costs_share(&es_backlog.costs, es_costs_look(&es_backlog.costs, slot->batch.key));
@@ -33,7 +35,7 @@ static bool join(struct es_slot *slot, uint64_t key, CUstream stream) {
     if (left_ns < 0)
         return false;
     if (!held) {
-        es_follow_share(slot, key, cost);
+        es_follow_share(slot, key, cost, (uint64_t)cost_ns);
         es_passes_put(slot->passes, pass, key, stream, cost_ns);
     }
     __atomic_store_n(&slot->left_ns, left_ns, __ATOMIC_RELAXED);

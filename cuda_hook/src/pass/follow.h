@@ -14,6 +14,6 @@
 bool es_follow(struct es_slot *slot, uint64_t key, CUstream stream);
 
 /* The thread's open batch takes in a launch of this key and cost, for the first time, most likely. By that thread. */
-void es_follow_share(struct es_slot *slot, uint64_t key, struct es_cost *cost);
+void es_follow_share(struct es_slot *slot, uint64_t key, struct es_cost *cost, uint64_t cost_ns);
 
 #endif

@@ -22,6 +22,9 @@
 
 enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, unless that is found to be wrong */
 
+/* What is queued in other streams is little beside a launch that takes so many times as long. */
+enum { LITTLE_PART = 8 };
+
 enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
 /* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
@@ -53,21 +56,22 @@ struct submission {
     bool unknown; /* no time of its function is known */
     bool open;    /* the thread has a batch open */
     bool stops;   /* its stream is to stand still until it is marked */
+    bool amid;    /* other streams are not known to be idle */
     bool alone;   /* it is to be timed by itself */
-    bool lone;    /* nobody else uses the device */
+    bool lone;    /* nobody else uses the device while it does */
     bool singly;  /* it is long enough to be marked by itself, … */
     bool late;    /* … and the open batch is to end before it */
     bool held;    /* a function of the host is before it in its stream */
+    bool wanted;  /* its time is wanted, and it is told whether the device is idle */
     bool more;    /* it goes on with the open batch, which needs more room */
 };
 
 static uint64_t bit_of(const struct submission *s) { return UINT64_C(1) << s->index; }
 
-/* Nobody else uses the device, or waits for it, as far as is known: it stands still where this program has nothing for it. Where
- * streams run beside each other the end of one says nothing of that. */
-ES_LOCKED(es_state_lock) static bool has_it_alone(const struct submission *s, uint32_t word) {
-    return s->shared && !es_backlog.overlap.seen && (word & ES_GATE_CONTENDED) == 0 && !es_link_others() &&
-           es_link_siblings() == 0;
+/* Nobody else uses the device until the grant is over, as far as is known: it stands still where this program has nothing for it.
+ * Where streams run beside each other the end of one says nothing of that. */
+ES_LOCKED(es_state_lock) static bool has_it_alone(const struct submission *s) {
+    return s->shared && !es_backlog.overlap.seen && !es_link_others() && es_link_siblings() == 0;
 }
 
 /* The open batch ends before a launch that is marked by itself, where there is a marker for that: the device may have run it long
@@ -84,16 +88,18 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
     if (s->cost->samples == 0 && es_key_is_brief(s->key))
         es_costs_assume(s->cost, BRIEF_NS);
     s->unknown = s->cost->samples == 0;
+    s->amid = (es_streams_busy() & ~bit_of(s)) != 0;
     /* Beside others' work the time of a function that is known would tell nothing. */
     tells = s->cost->provisional || !es_link_mixed(es_link_siblings());
-    left = !es_backlog.singly || es_markers_left(2);
+    s->open = s->slot->batch.opened_ns != 0;
+    /* Its start and its end, and the end of the batch that is open. */
+    left = !es_backlog.singly || es_markers_left(2 + s->open);
     s->cost_ns = es_expected_ns(s->cost);
     s->room = es_room_now(word, s->cost_ns, s->now_ns);
-    s->open = s->slot->batch.opened_ns != 0;
-    s->lone = has_it_alone(s, word);
+    s->lone = has_it_alone(s);
     /* A thread's own default stream is one with all other threads' here. */
     s->stops = s->shared && tells && left && s->stream != CU_STREAM_PER_THREAD && es_key_is_launch(s->key) &&
-               es_costs_vague(&es_backlog.costs, s->cost) && es_stop_can() && (es_streams_busy() & ~bit_of(s)) == 0;
+               es_costs_vague(&es_backlog.costs, s->cost) && es_stop_can() && (!s->amid || es_own_queued_ns(s->now_ns) == 0);
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
     s->alone = s->shared &&
                (s->unknown || s->stops || (tells && left && s->cost->exact == 0 && es_costs_due(&es_backlog.costs, s->cost)));
@@ -102,6 +108,7 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
     es_costs_ask(s->cost);
     s->held = (es_backlog.held_streams & bit_of(s)) != 0;
     s->singly = s->lone && es_costs_marked_singly(s->cost_ns);
+    s->wanted = s->singly || (s->lone && (s->unknown || (!left && es_costs_vague(&es_backlog.costs, s->cost))));
     s->late = comes_late(s);
     s->more = s->open && !s->late && s->slot->left_ns < 0 && !s->alone && !s->held && !es_batch_full(s->slot, s->room.cap_ns) &&
               es_room_launches(&s->room, s->cost, s->index) == UINT64_MAX;
@@ -127,6 +134,19 @@ ES_LOCKED(es_state_lock) static bool ends_batch(const struct submission *s) {
            slot->launches != slot->batch.settled && !slot->marking;
 }
 
+/* Where a launch that is marked by itself begins a batch its start is recorded, too: then neither what runs before it in its stream
+ * nor how long the device waited for it is in its time. Not while other streams have much, which may run before it or after. */
+ES_LOCKED(es_state_lock) static bool begins_anew(const struct submission *s, bool timed) {
+    struct es_batch_open *batch = &s->slot->batch;
+
+    if (timed || !s->singly || !es_markers_left(2) || (s->amid && batch->ahead_ns > s->cost_ns / LITTLE_PART))
+        return timed;
+    batch->fresh = false;
+    if (!s->amid)
+        batch->ahead_ns = 0;
+    return true;
+}
+
 /* It goes, as part of the thread's batch. Returns whether the start of that is to be recorded. */
 ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_ns) {
     struct es_slot *slot = s->slot;
@@ -134,6 +154,7 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
 
     if (!s->open) {
         timed = es_batch_open(slot, s->index, drawn_ns, s->now_ns, s->unknown, s->held || s->stops);
+        timed = begins_anew(s, timed);
         slot->batch.anew = timed && s->singly && es_ends_let_go();
         es_backlog.held_streams &= ~bit_of(s);
         slot->batch.key = s->key;
@@ -149,7 +170,7 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
         s->cost->tries += s->stops && !s->open && s->cost->tries < UINT32_MAX;
         s->cost->pending_since_ns = slot->batch.opened_ns;
     } else {
-        es_follow_share(slot, s->key, s->cost);
+        es_follow_share(slot, s->key, s->cost, s->cost_ns);
     }
     slot->batch.streams |= bit_of(s);
     slot->left_ns -= (int64_t)s->cost_ns;
@@ -180,7 +201,7 @@ static void record_start(const struct submission *s) {
         slot->batch.start_context = start.context;
         slot->batch.started_ns = es_now_ns();
         slot->batch.stopped = stopped;
-        slot->batch.others_ns = es_submitted_by_others(slot);
+        slot->batch.others_ns = s->amid ? UINT64_MAX : es_submitted_by_others(slot);
         if (!stopped)
             es_bursts_recorded(slot->batch.first ? &es_measured.begins : &es_measured.bursts, slot->batch.started_ns - s->now_ns);
     } else {
@@ -201,8 +222,8 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
 
     es_lock_take(&es_state_lock);
     weigh(&s, word);
-    /* Where a launch is to be marked by itself it has to be known whether the device is idle. */
-    if (s.singly && es_closed_count() > 0) {
+    /* Where a launch is to be timed by itself it has to be known whether the device is idle. */
+    if (s.wanted && es_closed_count() > 0) {
         es_lock_give(&es_state_lock);
         (void)es_collect();
         es_lock_take(&es_state_lock);

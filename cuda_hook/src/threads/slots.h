@@ -27,6 +27,7 @@ struct es_batch_open {
     uint64_t ahead_ns;       /* … of which so much had not run, by its estimate */
     struct es_queued queued; /* then */
     uint64_t key;            /* of its first launch */
+    uint64_t longest_ns;     /* the estimate of the longest of them */
     CUevent start;           /* recorded before its first launch, or NULL */
     uint64_t started_ns;     /* when that was done, until the launch has followed; 0: it has, or there is none */
     uint64_t behind_ns;      /* how long from there the device still ran what others had queued, or waited for the launch */

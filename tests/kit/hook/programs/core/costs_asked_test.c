@@ -197,11 +197,29 @@ static void an_estimate_that_is_far_too_low_does_not_last(void) {
     CHECK(!es_spent_by(&work, &latest, ES_UNTOLD, 95, 16000).teaches);
     learn(&table, 9, 600);
     learn(&table, 9, 8000);
+    learn(&table, 9, 600);
+    CHECK(entry->ns == 600);
+    /* What is longer by itself had something else in it; two one after the other had not. */
+    learn(&table, 9, 8100);
+    learn(&table, 9, 8000);
     CHECK(entry->ns == 8000);
     for (int i = 0; i < 20; i++)
         learn(&table, 9, 8000);
     learn(&table, 9, 80000);
     CHECK(entry->ns == 17000);
+}
+
+static void a_function_asks_again_where_it_is_found_to_be_short(void) {
+    static struct es_costs table;
+    const struct es_cost *entry = es_costs_find(&table, 9);
+
+    es_costs_learn(&table, 9, ES_COSTS_EXACT_MOST_NS + 1000);
+    CHECK(entry->asks == 0);
+    es_costs_learn(&table, 9, 1000);
+    CHECK(entry->ns < ES_COSTS_EXACT_MOST_NS && entry->asks == ES_COSTS_ASKS);
+    es_costs_ask(es_costs_find(&table, 9));
+    es_costs_learn(&table, 9, 1000);
+    CHECK(entry->asks == ES_COSTS_ASKS - 1);
 }
 
 static void beside_others_a_function_takes_no_longer_than_times_that_agree(void) {
@@ -239,5 +257,6 @@ void test_costs_asked(void) {
     of_functions_that_are_due_one_is_timed_alone_now_and_then();
     a_call_is_compared_with_its_like();
     an_estimate_that_is_far_too_low_does_not_last();
+    a_function_asks_again_where_it_is_found_to_be_short();
     beside_others_a_function_takes_no_longer_than_times_that_agree();
 }

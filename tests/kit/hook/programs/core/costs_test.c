@@ -88,6 +88,27 @@ static void of_a_long_function_exact_times_are_its_own_and_alike(void) {
     CHECK(entry->exact == 0 && !entry->varies && entry->ns == (100 * ES_COSTS_SHORT_NS + 5000) / 2);
 }
 
+static void exact_times_far_from_the_mean_count_where_two_in_succession_agree(void) {
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7);
+
+    /* Another thread's launch was in the first times. */
+    learn(&table, 7, 40 * ES_COSTS_SHORT_NS);
+    es_costs_learn_exact(&table, 7, 5000, true);
+    es_costs_learn_exact(&table, 7, 9000, true);
+    CHECK(entry->exact == 0 && entry->ns > 10 * ES_COSTS_SHORT_NS);
+    es_costs_learn_exact(&table, 7, 9010, true);
+    CHECK(entry->exact == 1 && entry->ns == 9010 && !entry->varies);
+    /* Nor does one of a function that is longer than it seemed. */
+    entry = es_costs_find(&table, 8);
+    for (int i = 0; i < ES_COSTS_WEIGHT; i++)
+        learn(&table, 8, ES_COSTS_EXACT_MOST_NS / 2);
+    es_costs_learn_exact(&table, 8, 2 * ES_COSTS_EXACT_MOST_NS, true);
+    CHECK(entry->ns < ES_COSTS_EXACT_MOST_NS);
+    es_costs_learn_exact(&table, 8, 2 * ES_COSTS_EXACT_MOST_NS, true);
+    CHECK(entry->exact == 0 && entry->ns == 2 * ES_COSTS_EXACT_MOST_NS);
+}
+
 static void one_that_is_long_is_timed_once_more_as_soon_as_one_that_was_never_timed_exactly(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
@@ -208,7 +229,8 @@ static void an_exact_time_is_given_up_where_a_batch_of_it_had_far_more(void) {
     es_costs_doubt(&table, 5, ES_COSTS_DOUBT_NS + 1);
     CHECK(entry->exact == 0 && entry->varies && !es_costs_sure(entry));
     /* One that was on its way then brings it back no more: all times count. */
-    es_costs_learn(&table, 5, 20000000);
+    for (int i = 0; i < 2; i++)
+        es_costs_learn(&table, 5, 20000000);
     es_costs_learn_exact(&table, 5, 2000, true);
     CHECK(entry->exact == 0 && entry->varies && entry->ns > 10000000);
 }
@@ -262,6 +284,7 @@ void test_costs(void) {
     costs_are_learnt();
     exact_times_take_the_place_of_others();
     of_a_long_function_exact_times_are_its_own_and_alike();
+    exact_times_far_from_the_mean_count_where_two_in_succession_agree();
     one_that_is_long_is_timed_once_more_as_soon_as_one_that_was_never_timed_exactly();
     what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong();
     an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one();

@@ -85,6 +85,29 @@ static void a_batch_that_nobody_waited_for_and_that_ended_soon_after_its_marker_
     CHECK(spent.gpu_ns == 2540000 && spent.teaches);
 }
 
+static void of_a_few_launches_that_had_ended_as_they_were_marked_the_gaps_are_the_hosts(void) {
+    /* Four launches of 50 us, each 300 us: the last of them ended before the marker. */
+    const struct es_counted latest = {.ended_ns = 900000, .mark_ns = 700, .grant = 1};
+    struct es_work work = {.cost_ns = 200000,
+                           .opened_ns = 1000000,
+                           .before_ns = 700,
+                           .mark_ns = 200700,
+                           .launches = 4,
+                           .grant = 1,
+                           .marked_ns = 2200000,
+                           .known_ns = 200000,
+                           .unwaited = true,
+                           .reached = true};
+    struct es_spent spent = es_spent_by(&work, &latest, 1200000, 1300000, 2300000);
+
+    CHECK(spent.gpu_ns == 200000 && spent.known && !spent.apart && !spent.longer);
+    /* It ended later than that: the device took so long. */
+    CHECK(es_spent_by(&work, &latest, 1400000, 1500000, 2500000).longer);
+    /* Somebody waited for it, which is when it was marked. */
+    work.unwaited = false;
+    CHECK(es_spent_by(&work, &latest, 1200000, 1300000, 2300000).longer);
+}
+
 static void of_exact_times_of_several_threads_what_runs_after_an_end_counts_with_it(void) {
     /* Another thread's launch of 100 had been submitted as well, and ran after this end. */
     const struct es_counted latest = {.ended_ns = 20000, .mark_ns = 700};
@@ -252,6 +275,7 @@ void test_spent(void) {
     a_start_tells_as_much_as_is_sure_of_it();
     an_end_that_is_seen_late_is_taken_for_later_by_no_more_than_clocks_drift();
     a_batch_that_nobody_waited_for_and_that_ended_soon_after_its_marker_was_the_hosts();
+    of_a_few_launches_that_had_ended_as_they_were_marked_the_gaps_are_the_hosts();
     of_exact_times_of_several_threads_what_runs_after_an_end_counts_with_it();
     a_burst_that_the_host_could_not_keep_up_with_counts_its_estimate();
     what_takes_as_long_as_is_known_counts_that_however_long_the_host_took();
