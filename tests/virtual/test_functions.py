@@ -94,20 +94,27 @@ def test_nor_is_it_whatever_the_first_launches_met_with(
     is_told_as_executed(world, paced_by_the_host(lengths_us, host_us, rounds), rivals, pace, seed)
 
 
-@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize(
+    "pace", [pytest.param(pace, marks=() if pace == "plain" else pytest.mark.whole) for pace in PACES]
+)
 @pytest.mark.parametrize("streams", [1, 2])
-@pytest.mark.parametrize("first", [(2000, 3000), (5000, 9000)])
-def test_nor_is_it_where_a_thread_launches_seldom_what_is_long_and_one_often_what_is_short(
-    world: World, first: tuple[int, int], streams: int, pace: str
+@pytest.mark.parametrize(
+    ("lengths_us", "hosts_us"),
+    [((2000, 20), (6000, 120)), ((5000, 100), (9000, 300)), ((400, 10), (900, 40)), ((20_000, 50), (50_000, 200))],
+)
+def test_nor_is_it_where_one_thread_seldom_launches_what_is_long_and_one_often_what_is_short(
+    world: World, lengths_us: tuple[int, int], hosts_us: tuple[int, int], streams: int, pace: str
 ) -> None:
-    threads = []
-    for stream, (kernel, (_, host_us)) in zip((1, streams), enumerate((first, (100, 300))), strict=True):
-        steps = (
-            Step(kind="launch", object=kernel, stream=stream),
-            Step(kind="compute", amount=host_us * NS_PER_US),
+    threads = [
+        Thread(
+            steps=(
+                Step(kind="launch", object=kernel, stream=stream),
+                Step(kind="compute", amount=host_us * NS_PER_US),
+            )
         )
-        threads.append(Thread(steps=steps))
-    program = Program(kernels=step_programs.kernels(first[0], 100), threads=tuple(threads))
+        for kernel, (host_us, stream) in enumerate(zip(hosts_us, (1, streams), strict=True))
+    ]
+    program = Program(kernels=step_programs.kernels(*lengths_us), threads=tuple(threads))
     is_told_as_executed(world, program, rivals=0, pace=pace)
 
 

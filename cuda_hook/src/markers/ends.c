@@ -126,6 +126,8 @@ void es_ends_head(int64_t start_ns, int64_t after_ns, uint64_t now_ns) {
 
 CUevent es_ends_latest(int context) { return latest_context == context ? latest : NULL; }
 
+bool es_ends_can_let_go(void) { return es_closed_count() == 0 && latest != NULL; }
+
 bool es_ends_let_go(void) {
     if (es_closed_count() != 0)
         return false;

@@ -22,6 +22,9 @@ CUevent es_ends_latest(int context) ES_LOCKED(es_state_lock);
 /* A batch begins with a start of its own. Where nothing is closed nobody measures from the latest end any more: true, then. */
 bool es_ends_let_go(void) ES_LOCKED(es_state_lock);
 
+/* Whether that would give a marker back. */
+bool es_ends_can_let_go(void) ES_LOCKED(es_state_lock);
+
 /* When the latest end that was counted was. By the thread that collects, which alone changes it, and needs no lock for it. */
 uint64_t es_ends_latest_ns(void);
 

@@ -139,7 +139,8 @@ ES_LOCKED(es_state_lock) static bool ends_batch(const struct submission *s) {
 ES_LOCKED(es_state_lock) static bool begins_anew(const struct submission *s, bool timed) {
     struct es_batch_open *batch = &s->slot->batch;
 
-    if (timed || !s->singly || !es_markers_left(2) || (s->amid && batch->ahead_ns > s->cost_ns / LITTLE_PART))
+    if (timed || !s->singly || !es_markers_left(es_ends_can_let_go() ? 1 : 2) ||
+        (s->amid && batch->ahead_ns > s->cost_ns / LITTLE_PART))
         return timed;
     batch->fresh = false;
     if (!s->amid)
