@@ -10,6 +10,7 @@ from sharemgr.node.turns.settings import Settings
 from simgpu.stage.executed import executed_ns
 from tests.kit.virtual.cases import step_programs
 from tests.kit.virtual.cases.case import Case, Client, Fault, Kernel, Program, Step, Thread
+from tests.kit.virtual.cases.oracles import WINDOW_MS
 from tests.kit.virtual.cases.paces import PACES
 from tests.kit.virtual.cases.report import Report
 from tests.kit.virtual.world import World
@@ -178,7 +179,8 @@ def test_what_was_never_seen_is_not_foretold_to_be_over_soon(
     world: World, length_us: int, launches: int, pace: str
 ) -> None:
     """Two programs that begin at once with functions that nobody knows: neither runs beside what the other has queued,
-    where a device takes turns between processes, and is told of time that was the other's."""
+    where a device takes turns between processes, and is told of time that was the other's. A first drain is
+    waited for no longer than ``Settings.drain_grace_ns``, and 80 ms are queued here: over a window that makes little."""
     order = range(0, 2 * launches, launches)
     program = Program(
         kernels=step_programs.kernels(*[length_us] * 2 * launches),
@@ -194,7 +196,7 @@ def test_what_was_never_seen_is_not_foretold_to_be_over_soon(
     )
     clients = (Client(program=program, percent=50), Client(program=program, percent=50, delay_ms=1))
     report = world.run(
-        Case(clients=clients, pace=pace, scheduling="timeslice", settle_ms=0, measure_ms=3000),
+        Case(clients=clients, pace=pace, scheduling="timeslice", settle_ms=0, measure_ms=WINDOW_MS),
     )
     for name in report.case.names:
         assert abs(report.gpu_error_percent(name)) < TOLD_PERCENT

@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -121,7 +120,7 @@ def test_it_assigns_in_the_binding_and_the_plugin_does_not_write_over_that(
     refused(somebody("system:kube-scheduler").bind("assigned", {GPU_ASSIGNMENT: "x"}), said)
     read = asked(assigner, lambda api: api.read("default", "assigned"))
     assert read is not None
-    placed = replace(read, node="node-a", assignment='{"main":["GPU-a"]}')
+    placed = read._replace(node="node-a", assignment='{"main":["GPU-a"]}')
     asked(assigner, lambda api: api.bind(placed))
     bound = asked(assigner, lambda api: api.read("default", "assigned"))
     assert bound is not None
