@@ -180,7 +180,7 @@ def test_what_was_never_seen_is_not_foretold_to_be_over_soon(
 ) -> None:
     """Two programs that begin at once with functions that nobody knows: neither runs beside what the other has queued,
     where a device takes turns between processes, and is told of time that was the other's. A first drain is
-    waited for no longer than ``Settings.drain_grace_ns``, and 80 ms are queued here: over a window that makes little."""
+    waited for no longer than ``Settings.drain_grace_ns``; where 80 ms are queued that makes little over a window."""
     order = range(0, 2 * launches, launches)
     program = Program(
         kernels=step_programs.kernels(*[length_us] * 2 * launches),
