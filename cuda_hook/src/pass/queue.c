@@ -142,6 +142,10 @@ ES_LOCKED(es_state_lock) static bool begins_anew(const struct submission *s, boo
     if (timed || !s->singly || !es_markers_left(es_ends_can_let_go() ? 1 : 2) ||
         (s->amid && batch->ahead_ns > s->cost_ns / LITTLE_PART))
         return timed;
+    /* What another thread is about to submit may come behind the start, and stands in what was submitted before. */
+    if (!s->amid && batch->ahead_ns != 0 &&
+        (__atomic_load_n(&es_threads.arriving, __ATOMIC_SEQ_CST) > 1 || es_submitted_by_others(s->slot) == UINT64_MAX))
+        return false;
     batch->fresh = false;
     if (!s->amid)
         batch->ahead_ns = 0;
