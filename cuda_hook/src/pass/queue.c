@@ -74,10 +74,15 @@ ES_LOCKED(es_state_lock) static bool has_it_alone(const struct submission *s) {
     return s->shared && !es_backlog.overlap.seen && !es_link_others() && es_link_siblings() == 0;
 }
 
-/* The open batch ends before a launch that is marked by itself, where there is a marker for that: the device may have run it long
+/* The markers that end the thread's batch, one in each of its streams; 0 where none is open. */
+ES_LOCKED(es_state_lock) static uint32_t ends_of(const struct submission *s) {
+    return (uint32_t)__builtin_popcountll(s->slot->batch.streams);
+}
+
+/* The open batch ends before a launch that is marked by itself, where there are markers for that: the device may have run it long
  * ago, and waited for this launch. */
 ES_LOCKED(es_state_lock) static bool comes_late(const struct submission *s) {
-    return s->open && s->singly && es_markers_left(1) && s->slot->launches != s->slot->batch.settled;
+    return s->open && s->singly && es_markers_left(ends_of(s)) && s->slot->launches != s->slot->batch.settled;
 }
 
 /* What it costs, and whether it is to be timed. */
@@ -92,8 +97,8 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
     /* Beside others' work the time of a function that is known would tell nothing. */
     tells = s->cost->provisional || !es_link_mixed(es_link_siblings());
     s->open = s->slot->batch.opened_ns != 0;
-    /* Its start and its end, and the end of the batch that is open. */
-    left = !es_backlog.singly || es_markers_left(2 + s->open);
+    /* Its start and its end, and those of the batch that is open. */
+    left = !es_backlog.singly || es_markers_left(2 + ends_of(s));
     s->cost_ns = es_expected_ns(s->cost);
     s->room = es_room_now(word, s->cost_ns, s->now_ns);
     s->lone = has_it_alone(s);
@@ -183,7 +188,7 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     if (s->unknown || s->held)
         es_backlog.unseen_ns = es_submitted_ns();
     slot->batch.last = s->alone || (slot->left_ns < 0 && es_batch_full(slot, s->room.cap_ns));
-    if (!slot->batch.last && s->singly && es_markers_left(1))
+    if (!slot->batch.last && s->singly && es_markers_left(ends_of(s)))
         slot->batch.last = es_backlog.singly = true;
     /* Where a handle does not say which context is meant, every submission asks. */
     if (slot->left_ns >= 0 && !slot->batch.last && !s->singly &&
