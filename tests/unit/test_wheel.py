@@ -77,6 +77,7 @@ def wheel(distribution: Distribution, folder: Path) -> set[str]:
     """The files of a wheel that is built, but not compiled: what its command names as made is put there empty. (What
     mypyc makes it names only once that was run; of each there is the module, too.)"""
 
+    # Which class is built upon setuptools knows at run time alone.
     class Uncompiled(distribution.get_command_class("build_ext")):  # type: ignore[misc]
         def run(self) -> None:
             for made in map(Path, self.get_outputs()):

@@ -136,7 +136,8 @@ ES_LOCKED(es_state_lock) static bool nearly_drained(const struct es_batch_open *
 /* What is known of it before it is marked. */
 ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *closing, uint64_t now_ns) {
     const struct es_batch_open *open = &closing->open;
-    const bool hosted = open->late || (open->waits == es_backlog.waits && closing->launches >= MANY);
+    const bool unwaited = open->waits == es_backlog.waits;
+    const bool hosted = open->late || (unwaited && closing->launches >= MANY);
     const uint64_t mean_ns = closing->used_ns / closing->launches;
     const bool longer = open->longest_ns > mean_ns && !es_costs_marked_singly(open->longest_ns);
     const uint64_t few_ns = !hosted ? 0 : longer ? mean_ns + open->longest_ns : FEW * mean_ns;
@@ -162,7 +163,7 @@ ES_LOCKED(es_state_lock) static struct es_closed describe(const struct closing *
                 .unsure_ns = open->unsure_ns,
                 .stalled = stalled,
                 .foreign = closing->foreign,
-                .unwaited = open->waits == es_backlog.waits,
+                .unwaited = unwaited,
                 .reached = open->reached,
                 .anew = open->anew && open->started_ns == 0,
                 .fresh = open->fresh,

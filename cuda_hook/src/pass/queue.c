@@ -56,7 +56,7 @@ struct submission {
     bool unknown; /* no time of its function is known */
     bool open;    /* the thread has a batch open */
     bool stops;   /* its stream is to stand still until it is marked */
-    bool amid;    /* other streams are not known to be idle */
+    bool amid;    /* other streams are not known to be idle; asked where it is to be timed by itself */
     bool alone;   /* it is to be timed by itself */
     bool lone;    /* nobody else uses the device while it does */
     bool singly;  /* it is long enough to be marked by itself, … */
@@ -87,13 +87,12 @@ ES_LOCKED(es_state_lock) static bool comes_late(const struct submission *s) {
 
 /* What it costs, and whether it is to be timed. */
 ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) {
-    bool tells, left;
+    bool tells, left, may_stop;
 
     s->cost = es_costs_find(&es_backlog.costs, s->key);
     if (s->cost->samples == 0 && es_key_is_brief(s->key))
         es_costs_assume(s->cost, BRIEF_NS);
     s->unknown = s->cost->samples == 0;
-    s->amid = (es_streams_busy() & ~bit_of(s)) != 0;
     /* Beside others' work the time of a function that is known would tell nothing. */
     tells = s->cost->provisional || !es_link_mixed(es_link_siblings());
     s->open = s->slot->batch.opened_ns != 0;
@@ -102,9 +101,12 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
     s->cost_ns = es_expected_ns(s->cost);
     s->room = es_room_now(word, s->cost_ns, s->now_ns);
     s->lone = has_it_alone(s);
+    s->singly = s->lone && es_costs_marked_singly(s->cost_ns);
     /* A thread's own default stream is one with all other threads' here. */
-    s->stops = s->shared && tells && left && s->stream != CU_STREAM_PER_THREAD && es_key_is_launch(s->key) &&
-               es_costs_vague(&es_backlog.costs, s->cost) && es_stop_can() && (!s->amid || es_own_queued_ns(s->now_ns) == 0);
+    may_stop = s->shared && tells && left && s->stream != CU_STREAM_PER_THREAD && es_key_is_launch(s->key) &&
+               es_costs_vague(&es_backlog.costs, s->cost) && es_stop_can();
+    s->amid = (may_stop || s->singly) && (es_streams_busy() & ~bit_of(s)) != 0;
+    s->stops = may_stop && (!s->amid || es_own_queued_ns(s->now_ns) == 0);
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
     s->alone = s->shared &&
                (s->unknown || s->stops || (tells && left && s->cost->exact == 0 && es_costs_due(&es_backlog.costs, s->cost)));
@@ -112,7 +114,6 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
         es_costs_put_off(&es_backlog.costs, s->cost);
     es_costs_ask(s->cost);
     s->held = (es_backlog.held_streams & bit_of(s)) != 0;
-    s->singly = s->lone && es_costs_marked_singly(s->cost_ns);
     s->wanted = s->singly || (s->lone && (s->unknown || (!left && es_costs_vague(&es_backlog.costs, s->cost))));
     s->late = comes_late(s);
     s->more = s->open && !s->late && s->slot->left_ns < 0 && !s->alone && !s->held && !es_batch_full(s->slot, s->room.cap_ns) &&
