@@ -18,6 +18,7 @@ import pytest
 
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import SAFETY_S, Asked, World, complete, made, node
+from tests.kit.manager.testbed import Manager
 from tests.kit.processes import forked
 
 EDGESHARE = (sys.executable, "-m", "edgeshare.cli")
@@ -50,6 +51,20 @@ async def started(*words: str) -> AsyncIterator[asyncio.StreamReader]:
     finally:
         process.kill()
         await process.wait()
+
+
+@asynccontextmanager
+async def watching(
+    world: World, replicas: Replicas, folder: Path, *words: str
+) -> AsyncIterator[tuple[asyncio.StreamReader, Asked, Manager]]:
+    """What ``top`` says of a node of the world's to somebody who may know all, who is asked, and the node's manager."""
+    own = world.namespace
+    with node(world, own, [(own, "web")]) as (_, manager):
+        asked = await world.serve(replicas)
+        token = world.of_all("all")
+        await asked.until(token, complete(own))
+        async with started("top", *words, *options(world, asked, token, folder)) as said:
+            yield said, asked, manager
 
 
 async def test_status_shows_each_nodes_shares_to_who_may_know_them(
@@ -136,83 +151,70 @@ async def test_options_that_need_others_are_wrong_usage_without_them(words: list
 
 async def test_top_tells_use_and_since_when_a_node_is_stale(world: World, replicas: Replicas, tmp_path: Path) -> None:
     own = world.namespace
-    with node(world, own, [(own, "web")]) as (_, manager):
-        asked = await world.serve(replicas)
-        token = world.of_all("all")
-        await asked.until(token, complete(own))
-        async with started("top", *options(world, asked, token, tmp_path)) as said:
-            while not (line := (await said.readline()).decode()).startswith(f"node: {own}  owner: "):
-                assert line
-            assert "gpu time: 0.0 %" in line
-            manager.kill()
-            while not (line := (await said.readline()).decode()).startswith(f"node {own}: stale since 2"):
-                assert line
-            assert "its share manager does not answer at" in line
-            await asked.replica.end(signal.SIGKILL)
-            while not (line := (await said.readline()).decode()).startswith("as it was at "):
-                assert line
-            assert f"--cluster-status {asked.address}: " in line
+    async with watching(world, replicas, tmp_path) as (said, asked, manager):
+        while not (line := (await said.readline()).decode()).startswith(f"node: {own}  owner: "):
+            assert line
+        assert "gpu time: 0.0 %" in line
+        manager.kill()
+        while not (line := (await said.readline()).decode()).startswith(f"node {own}: stale since 2"):
+            assert line
+        assert "its share manager does not answer at" in line
+        await asked.replica.end(signal.SIGKILL)
+        while not (line := (await said.readline()).decode()).startswith("as it was at "):
+            assert line
+        assert f"--cluster-status {asked.address}: " in line
 
 
 async def test_top_tells_programs_use_and_why_it_is_not_of_now(
     world: World, replicas: Replicas, tmp_path: Path
 ) -> None:
     own = world.namespace
-    with node(world, own, [(own, "web")]) as (_, manager):
-        asked = await world.serve(replicas)
-        token = world.of_all("all")
-        await asked.until(token, complete(own))
-        async with started("top", "--json", *options(world, asked, token, tmp_path)) as said:
+    async with watching(world, replicas, tmp_path, "--json") as (said, asked, manager):
 
-            async def first(holds: Callable[[Any, Any], bool]) -> Any:
-                while True:
-                    told = json.loads(await said.readline())
-                    if holds(told, next((each for each in told["nodes"] if each["node"] == own), None)):
-                        return told
+        async def first(holds: Callable[[Any, Any], bool]) -> Any:
+            while True:
+                told = json.loads(await said.readline())
+                if holds(told, next((each for each in told["nodes"] if each["node"] == own), None)):
+                    return told
 
-            told = await first(lambda _, mine: bool(mine) and not mine["error"])
-            assert {"atNs", "waiting", "waitingUnknown"} <= told.keys()
-            assert (told["stale"], told["waitingUnknown"]) == ("", "")
-            manager.kill()
-            await first(lambda _, mine: "its share manager does not answer" in mine["error"])
-            await asked.replica.end(signal.SIGKILL)
-            away = await first(lambda told, _: bool(told["stale"]))
-            assert away["stale"].startswith(f"--cluster-status {asked.address}: ")
-            again = json.loads(await said.readline())
-            assert (again["seen"], again["atNs"]) == (away["seen"], away["atNs"])
+        told = await first(lambda _, mine: bool(mine) and not mine["error"])
+        assert {"atNs", "waiting", "waitingUnknown"} <= told.keys()
+        assert (told["stale"], told["waitingUnknown"]) == ("", "")
+        manager.kill()
+        await first(lambda _, mine: "its share manager does not answer" in mine["error"])
+        await asked.replica.end(signal.SIGKILL)
+        away = await first(lambda told, _: bool(told["stale"]))
+        assert away["stale"].startswith(f"--cluster-status {asked.address}: ")
+        again = json.loads(await said.readline())
+        assert (again["seen"], again["atNs"]) == (away["seen"], away["atNs"])
 
 
 async def test_the_page_shows_use_a_stale_node_and_a_service_that_is_away(
     world: World, replicas: Replicas, tmp_path: Path
 ) -> None:
     own = world.namespace
-    with node(world, own, [(own, "web")]) as (_, manager):
-        asked = await world.serve(replicas)
-        token = world.of_all("all")
-        await asked.until(token, complete(own))
-        words = ("--web", "--listen=127.0.0.1:0", *options(world, asked, token, tmp_path))
-        async with started("top", *words) as said:
-            found = re.search(r"http://\S+/", (await said.readline()).decode())
-            assert found
-            with await asyncio.to_thread(urlopen, f"{found[0]}events", timeout=SAFETY_S) as answer:
+    async with watching(world, replicas, tmp_path, "--web", "--listen=127.0.0.1:0") as (said, asked, manager):
+        found = re.search(r"http://\S+/", (await said.readline()).decode())
+        assert found
+        with await asyncio.to_thread(urlopen, f"{found[0]}events", timeout=SAFETY_S) as answer:
 
-                def first(holds: Any) -> Any:
-                    for line in answer:
-                        told = json.loads(line.removeprefix(b"data: ")) if line.startswith(b"data: ") else {}
-                        for each in told.get("picture", {}).get("nodes", ()):
-                            if each["name"] == own and holds(told, each):
-                                return told, each
-                    raise AssertionError("no more is told")
+            def first(holds: Any) -> Any:
+                for line in answer:
+                    told = json.loads(line.removeprefix(b"data: ")) if line.startswith(b"data: ") else {}
+                    for each in told.get("picture", {}).get("nodes", ()):
+                        if each["name"] == own and holds(told, each):
+                            return told, each
+                raise AssertionError("no more is told")
 
-                _, mine = await asyncio.to_thread(first, lambda _, each: not each["stale"])
-                (share,) = mine["devices"][0]["shares"]
-                assert (share["owner"], share["used_percent"], share["state"]) == (f"{own}/web/main", 0, "idle")
-                manager.kill()
-                _, mine = await asyncio.to_thread(first, lambda _, each: each["stale"])
-                assert mine["stale"].startswith("stale since 2")
-                await asked.replica.end(signal.SIGKILL)
-                told, _ = await asyncio.to_thread(first, lambda told, _: told["stale"])
-                assert told["stale"].startswith(f"--cluster-status {asked.address}: ")
+            _, mine = await asyncio.to_thread(first, lambda _, each: not each["stale"])
+            (share,) = mine["devices"][0]["shares"]
+            assert (share["owner"], share["used_percent"], share["state"]) == (f"{own}/web/main", 0, "idle")
+            manager.kill()
+            _, mine = await asyncio.to_thread(first, lambda _, each: each["stale"])
+            assert mine["stale"].startswith("stale since 2")
+            await asked.replica.end(signal.SIGKILL)
+            told, _ = await asyncio.to_thread(first, lambda told, _: told["stale"])
+            assert told["stale"].startswith(f"--cluster-status {asked.address}: ")
 
 
 async def test_the_page_is_served_to_who_may_know_and_to_nobody_else(
