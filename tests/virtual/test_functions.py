@@ -118,6 +118,22 @@ def test_nor_is_it_where_one_thread_seldom_launches_what_is_long_and_one_often_w
     is_told_as_executed(world, program, rivals=0, pace=pace)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    "pace", [pytest.param(pace, marks=() if pace == "plain" else pytest.mark.whole) for pace in PACES]
+)
+@pytest.mark.parametrize("length_us", [2, 5, 10])
+def test_nor_is_it_where_threads_never_leave_a_stream_to_one_of_them(
+    world: World, length_us: int, pace: str, seed: int
+) -> None:
+    """Three launch as fast as they can, of which one waits for the device now and then: none is timed by itself, but
+    where the others wait for that."""
+    launch = Step(kind="launch", stream=1)
+    waits = Thread(steps=(*[launch] * 16, Step(kind="wait_stream", stream=1)))
+    program = Program(kernels=step_programs.kernels(length_us), threads=(waits, *[Thread(steps=(launch,))] * 2))
+    is_told_as_executed(world, program, rivals=0, pace=pace, seed=seed)
+
+
 def is_told_as_executed(world: World, program: Program, rivals: int, pace: str = "plain", seed: int = 1) -> None:
     """Of the program, and of rivals that keep the device busy."""
     clients = (

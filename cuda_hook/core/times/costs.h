@@ -29,6 +29,7 @@ enum {
     ES_COSTS_DOUBTS = 32, /* … and with so many doubts none is exact */
     /* … and of a function alone that had so much more time than its exact ones say: more than a thread is put aside for */
     ES_COSTS_DOUBT_NS = 300 * 1000 * 1000,
+    ES_COSTS_ANEW = 2,    /* times that it is timed exactly once more then */
     ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part and less; of those that are off by a … */
     ES_COSTS_VARY = 4,    /* … part and more there are too few: it takes now so long, now so long, and all times count */
     ES_COSTS_APART_PART = 64, /* an exact time that is longer than others by such a part has a gap in it that the device made */
@@ -68,6 +69,7 @@ struct es_cost {
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
     uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */
     uint64_t far_ns;           /* the latest time, where that was far above the mean of the first few; 0: it was not */
+    uint32_t anew;             /* how often it was to be timed exactly once more, as those times were doubted */
     uint64_t single_ns;        /* the latest exact time that was no more exact than the mean, being one; 0: there was none */
 } __attribute__((aligned(64)));
 
@@ -115,6 +117,9 @@ bool es_costs_timed_exactly(const struct es_cost *entry);
 
 /* Should a launch of the key be timed exactly? Not while one is on its way. Under the lock. */
 bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry);
+
+/* Were others in what it was timed by so far, as often as that was tried? Under the lock. */
+bool es_costs_disturbed(const struct es_cost *entry);
 
 /* A launch has asked whether it can be timed exactly, as the first ones of a short function do. Under the lock. */
 void es_costs_ask(struct es_cost *entry);

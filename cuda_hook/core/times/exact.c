@@ -12,6 +12,8 @@ bool es_costs_vague(const struct es_costs *costs, const struct es_cost *entry) {
            (wants_exact(entry) || es_costs_due(costs, entry));
 }
 
+bool es_costs_disturbed(const struct es_cost *entry) { return wants_exact(entry) && entry->tries >= ES_COSTS_EXACT; }
+
 void es_costs_ask(struct es_cost *entry) {
     if (entry->asks == 0)
         return;
@@ -117,6 +119,21 @@ static void give_up(struct es_cost *entry) {
     ES_COST_SET(entry->sure, false);
 }
 
+/* What took longer than its exact times say may have been another's, or it takes longer than it did. */
+static void time_anew(struct es_cost *entry) {
+    if (entry->anew >= ES_COSTS_ANEW) {
+        give_up(entry);
+        return;
+    }
+    entry->anew++;
+    entry->doubt_ns = 0;
+    entry->exact = entry->tries = 0;
+    ES_COST_SET(entry->mixed, false);
+    ES_COST_SET(entry->exact_ns, 0);
+    ES_COST_SET(entry->sure, false);
+    ES_COST_SET(entry->asks, ES_COSTS_ASKS);
+}
+
 void es_costs_give_up(struct es_costs *costs, uint64_t key) { give_up(es_costs_find(costs, key)); }
 
 void es_costs_judge(struct es_costs *costs, bool longer) {
@@ -130,7 +147,7 @@ void es_costs_judge(struct es_costs *costs, bool longer) {
     costs->doubts = 0;
     for (size_t i = 0; i < ES_COSTS; i++) {
         if (costs->entries[i].exact != 0)
-            give_up(&costs->entries[i]);
+            time_anew(&costs->entries[i]);
     }
 }
 

@@ -228,7 +228,7 @@ static void count(struct es_spent *spent, const struct es_work *work, const stru
 static void teach(struct es_spent *spent, const struct es_work *work, const struct stretch *time, bool idle) {
     const uint64_t span_ns = time->span_ns;
 
-    spent->whole = span_ns == work->cost_ns && (work->lone || !work->exact);
+    spent->whole = work->exact ? work->lone : span_ns == work->cost_ns;
     if (work->exact) {
         /* Between two markers with nothing in between no time passes: no launch was submitted. */
         spent->teaches = time->from_start_ns != 0;

@@ -91,7 +91,7 @@ static void wait_at_gate(struct es_slot *slot) {
     switch (es_mode_now()) {
     case ES_JOINED:
         if (__atomic_load_n(&es_grant.paused, __ATOMIC_ACQUIRE) != 0)
-            es_sleep_on(&es_grant.paused, 1, ES_LOOK_NS);
+            es_grant_await();
         else
             wait_for_grant();
         break;
@@ -176,12 +176,13 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
             continue;
         __atomic_store_n(&slot->busy, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (word_now() == word && __atomic_load_n(&slot->word, __ATOMIC_RELAXED) == word) {
+        if (es_grant_lasts(slot, word) && __atomic_load_n(&slot->word, __ATOMIC_RELAXED) == word) {
             __atomic_store_n(&slot->launches, slot->launches + 1, __ATOMIC_RELAXED);
             return slot;
         }
         __atomic_store_n(&slot->busy, 0, __ATOMIC_RELAXED);
         es_stop_end(slot);
+        es_grant_include(slot);
     }
 }
 
@@ -250,5 +251,6 @@ void es_gate_answered(uintptr_t passed) {
     }
     if (last)
         es_batch_close(slot, false);
+    es_grant_include(slot);
     errno = error;
 }

@@ -10,6 +10,8 @@
 
 struct es_grant es_grant;
 
+enum { ALONE_MOST_NS = 1000 * 1000 }; /* for which one keeps all others out: it takes some ten microseconds */
+
 void es_grant_begin(void) {
     __atomic_store_n(&es_grant.released, 0, __ATOMIC_RELAXED);
     es_grant.requested = false;
@@ -40,12 +42,20 @@ bool es_grant_release(uint32_t number, bool foretold) {
 
 ES_UNCHECKED void es_grant_reset(void) { es_grant = (struct es_grant){.released = 0}; }
 
-bool es_grant_pause(void) {
+/* Its thread has died, or does not come back from a call. */
+ES_LOCKED(es_state_lock) static bool is_overdue(void) {
+    return es_grant.pauser != NULL && es_now_ns() - es_grant.paused_ns > ALONE_MOST_NS;
+}
+
+/* For all threads, or all but one. */
+static bool pause_for(const struct es_slot *slot) {
     bool open;
 
     es_lock_take(&es_state_lock);
-    open = es_mode_now() == ES_JOINED && es_link_word == &es_link.page->word;
+    open = es_mode_now() == ES_JOINED && (es_link_word == &es_link.page->word || is_overdue());
     if (open) {
+        es_grant.paused_ns = es_now_ns();
+        __atomic_store_n(&es_grant.pauser, slot, __ATOMIC_RELAXED);
         __atomic_store_n(&es_grant.paused, 1, __ATOMIC_RELAXED);
         __atomic_store_n(&es_link_word, &es_word_shut, __ATOMIC_RELEASE);
     }
@@ -55,11 +65,44 @@ bool es_grant_pause(void) {
     return open;
 }
 
-void es_grant_resume(void) {
+bool es_grant_pause(void) { return pause_for(NULL); }
+
+bool es_grant_exclude(const struct es_slot *slot) { return pause_for(slot); }
+
+/* Ends a pause: any, the thread's own, or one that is overdue. */
+static void end(bool any, const struct es_slot *slot) {
+    bool ends;
+
     es_lock_take(&es_state_lock);
-    if (es_mode_now() == ES_JOINED)
-        __atomic_store_n(&es_link_word, &es_link.page->word, __ATOMIC_RELEASE);
-    __atomic_store_n(&es_grant.paused, 0, __ATOMIC_RELEASE);
+    ends = any || (slot != NULL ? es_grant.pauser == slot : is_overdue());
+    if (ends) {
+        __atomic_store_n(&es_grant.pauser, NULL, __ATOMIC_RELAXED);
+        if (es_mode_now() == ES_JOINED)
+            __atomic_store_n(&es_link_word, &es_link.page->word, __ATOMIC_RELEASE);
+        __atomic_store_n(&es_grant.paused, 0, __ATOMIC_RELEASE);
+    }
     es_lock_give(&es_state_lock);
-    es_wake_all(&es_grant.paused);
+    if (ends)
+        es_wake_all(&es_grant.paused);
+}
+
+void es_grant_resume(void) { end(true, NULL); }
+
+void es_grant_include(const struct es_slot *slot) {
+    if (__atomic_load_n(&es_grant.pauser, __ATOMIC_RELAXED) == slot)
+        end(false, slot);
+}
+
+void es_grant_await(void) {
+    const bool alone = __atomic_load_n(&es_grant.pauser, __ATOMIC_RELAXED) != NULL;
+
+    es_sleep_on(&es_grant.paused, 1, alone ? ALONE_MOST_NS : ES_LOOK_NS);
+    end(false, NULL);
+}
+
+bool es_grant_lasts(const struct es_slot *slot, uint32_t word) {
+    const bool alone = __atomic_load_n(&es_grant.pauser, __ATOMIC_RELAXED) == slot;
+    const uint32_t *now = alone ? &es_link.page->word : __atomic_load_n(&es_link_word, __ATOMIC_ACQUIRE);
+
+    return __atomic_load_n(now, __ATOMIC_ACQUIRE) == word;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/state.h"
+#include "threads/slots.h"
 
 enum { ES_LOOK_NS = 100 * 1000 * 1000 }; /* how often a waiter looks whether the manager still lives */
 
@@ -17,6 +18,8 @@ struct es_grant {
     uint64_t requested_ns ES_UNDER(es_state_lock);
     uint64_t lead_ns; /* how much earlier a thread has to wake to launch at a point in time; atomic */
     uint32_t paused;  /* a pause of the hook's own: shut for some microseconds while the helper looks; a private futex */
+    const struct es_slot *pauser;               /* whose thread alone submits during it; NULL: none does; atomic */
+    uint64_t paused_ns ES_UNDER(es_state_lock); /* when it began */
 };
 
 extern struct es_grant es_grant __attribute__((visibility("hidden")));
@@ -31,6 +34,17 @@ bool es_grant_release(uint32_t number, bool foretold) ES_LOCKED(es_state_lock);
  * those whose slot is busy. False when the gate is not open. es_grant_resume opens it again. */
 bool es_grant_pause(void);
 void es_grant_resume(void);
+
+/* The same for a thread that is to submit something while no other does; es_grant_include ends it, if it is that thread's. One
+ * that does not come to that for a millisecond keeps nobody out any more. */
+bool es_grant_exclude(const struct es_slot *slot);
+void es_grant_include(const struct es_slot *slot);
+
+/* Waits for the end of a pause, some time at most. */
+void es_grant_await(void);
+
+/* May the thread still submit under this word? The gate may be shut meanwhile, or be so for all others alone. */
+bool es_grant_lasts(const struct es_slot *slot, uint32_t word);
 
 /* A session begins: nothing of the last one was asked for or given back in it. */
 void es_grant_begin(void) ES_LOCKED(es_state_lock);

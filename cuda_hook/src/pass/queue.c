@@ -15,6 +15,7 @@
 #include "markers/ends.h"
 #include "markers/stops.h"
 #include "pass/follow.h"
+#include "pass/grant.h"
 #include "pass/helper.h"
 #include "threads/keys.h"
 #include "usage/hint.h"
@@ -24,6 +25,8 @@ enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, 
 
 /* What is queued in other streams is little beside a launch that takes so many times as long. */
 enum { LITTLE_PART = 8 };
+
+enum { STILL_LOOKS = 4, STILL_LOOK_NS = 25 * 1000 }; /* a call that submits takes less, unless it waits for the device */
 
 enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
@@ -53,17 +56,18 @@ struct submission {
     struct es_cost *cost;
     uint64_t cost_ns;
     struct es_room room;
-    bool unknown; /* no time of its function is known */
-    bool open;    /* the thread has a batch open */
-    bool stops;   /* its stream is to stand still until it is marked */
-    bool amid;    /* other streams are not known to be idle; asked where it is to be timed by itself */
-    bool alone;   /* it is to be timed by itself */
-    bool lone;    /* nobody else uses the device while it does */
-    bool singly;  /* it is long enough to be marked by itself, … */
-    bool late;    /* … and the open batch is to end before it */
-    bool held;    /* a function of the host is before it in its stream */
-    bool wanted;  /* its time is wanted, and it is told whether the device is idle */
-    bool more;    /* it goes on with the open batch, which needs more room */
+    bool unknown;  /* no time of its function is known */
+    bool open;     /* the thread has a batch open */
+    bool stops;    /* its stream is to stand still until it is marked */
+    bool amid;     /* other streams are not known to be idle; asked where it is to be timed by itself */
+    bool alone;    /* it is to be timed by itself */
+    bool lone;     /* nobody else uses the device while it does */
+    bool singly;   /* it is long enough to be marked by itself, … */
+    bool late;     /* … and the open batch is to end before it */
+    bool held;     /* a function of the host is before it in its stream */
+    bool wanted;   /* its time is wanted, and it is told whether the device is idle */
+    bool more;     /* it goes on with the open batch, which needs more room */
+    bool excludes; /* no other thread submits meanwhile */
 };
 
 static uint64_t bit_of(const struct submission *s) { return UINT64_C(1) << s->index; }
@@ -107,6 +111,7 @@ ES_LOCKED(es_state_lock) static void weigh(struct submission *s, uint32_t word) 
                es_costs_vague(&es_backlog.costs, s->cost) && es_stop_can();
     s->amid = (may_stop || s->singly) && (es_streams_busy() & ~bit_of(s)) != 0;
     s->stops = may_stop && (!s->amid || es_own_queued_ns(s->now_ns) == 0);
+    s->excludes = s->stops && es_costs_disturbed(s->cost);
     /* Now and then a function that always shares its batches, or is always amid other work, is timed by itself. */
     s->alone = s->shared &&
                (s->unknown || s->stops || (tells && left && s->cost->exact == 0 && es_costs_due(&es_backlog.costs, s->cost)));
@@ -200,19 +205,42 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     return timed;
 }
 
+/* What other threads have submitted, when none of them is within the driver any more: none begins anew. UINT64_MAX: one stays. */
+static uint64_t others_when_still(const struct es_slot *slot) {
+    uint64_t others_ns = UINT64_MAX;
+
+    for (int i = 0; i < STILL_LOOKS && others_ns == UINT64_MAX; i++) {
+        if (i > 0)
+            es_progress_wait(es_progress_seen(), STILL_LOOK_NS);
+        es_lock_take(&es_state_lock);
+        others_ns = es_submitted_by_others(slot);
+        es_lock_give(&es_state_lock);
+    }
+    return others_ns;
+}
+
 /* Records the start of the batch that it began. */
 static void record_start(const struct submission *s) {
     struct es_slot *slot = s->slot;
+    const bool excludes = !s->open && s->excludes && es_grant_exclude(slot);
     bool stopped = !s->open && s->stops && es_stop_begin(slot, s->index);
-    const struct es_marker start = es_marker_record(s->index, false);
+    uint64_t others_ns = UINT64_MAX;
+    struct es_marker start;
 
+    if (excludes && stopped)
+        others_ns = others_when_still(slot);
+    start = es_marker_record(s->index, false);
     es_lock_take(&es_state_lock);
     if (slot->batch.opened_ns != 0 && slot->batch.start == NULL && start.event != NULL) {
         slot->batch.start = start.event;
         slot->batch.start_context = start.context;
         slot->batch.started_ns = es_now_ns();
         slot->batch.stopped = stopped;
-        slot->batch.others_ns = s->amid ? UINT64_MAX : es_submitted_by_others(slot);
+        /* Another thread may have come to another stream meanwhile. */
+        if (s->amid || (es_streams_busy() & ~bit_of(s)) != 0)
+            slot->batch.others_ns = UINT64_MAX;
+        else
+            slot->batch.others_ns = excludes ? others_ns : es_submitted_by_others(slot);
         if (!stopped)
             es_bursts_recorded(slot->batch.first ? &es_measured.begins : &es_measured.bursts, slot->batch.started_ns - s->now_ns);
     } else {
@@ -223,6 +251,8 @@ static void record_start(const struct submission *s) {
     es_lock_give(&es_state_lock);
     if (stopped)
         es_stop_end(slot);
+    if (excludes && !slot->batch.stopped)
+        es_grant_include(slot);
 }
 
 bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word) {

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from simgpu.native import LIBRARIES
+from tests.kit.hook.manager import PATIENCE_S
 from tests.kit.hook.portable import GLIBC_OLDEST, portable
 from tests.kit.hook.stage import HOOK, ROOT, compile_program
+from tests.kit.programs.compiled import HOOK_INCLUDES
 
 MUSL_HAS_NOT = re.compile(r"dlvsym|_chk$|__libc_|gnu_|secure_getenv|_dl_")
 """Names that only glibc has: a library that needs one ends every process of a container with musl."""
@@ -118,4 +120,12 @@ def test_the_pure_parts_hold_under_sanitizers(tmp_path: Path) -> None:
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", *map(str, parts))
     program = compile_program(tmp_path / "core_test", "core", *flags)
     result = subprocess.run([program], check=False, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_a_thread_that_submits_alone_keeps_nobody_out_for_good(tmp_path: Path) -> None:
+    parts = [*sorted((ROOT / "cuda_hook" / "core").rglob("*.c")), ROOT / "cuda_hook/src/pass/grant.c"]
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", *HOOK_INCLUDES, *map(str, parts))
+    program = compile_program(tmp_path / "pauses", "pauses.c", *flags)
+    result = subprocess.run([program], check=False, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

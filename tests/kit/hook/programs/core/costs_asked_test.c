@@ -43,8 +43,11 @@ static void equal_times_that_others_made_longer_are_not_taken_for_exact_for_long
     es_costs_learn_exact(&table, 7, 10000, false);
     es_costs_learn_exact(&table, 7, 10000, false);
     CHECK(es_costs_sure(entry) && es_costs_vague(&table, entry));
+    CHECK(!es_costs_disturbed(entry));
+    entry->tries = ES_COSTS_EXACT;
+    CHECK(es_costs_disturbed(entry));
     entry->tries = ES_COSTS_TRIES;
-    CHECK(!es_costs_vague(&table, entry));
+    CHECK(!es_costs_vague(&table, entry) && !es_costs_disturbed(entry));
     for (int i = 0; i <= ES_COSTS_STALE; i++) {
         es_costs_count(&table, false);
         es_costs_miss(&table, 7, 1);
