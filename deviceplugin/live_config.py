@@ -9,7 +9,7 @@ from deviceplugin.config import Config, NodeConfig
 from deviceplugin.files import remove_unfinished, write_file
 from edgeshare.config_file import read_config
 from edgeshare.contract.names import CONFIG_DEFAULT
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 from edgeshare.waiting import Change
 
 logger = logging.getLogger(__name__)

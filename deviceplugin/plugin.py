@@ -36,7 +36,7 @@ from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY, PLUGINS_DIR, POD_RESOURCES_SOCKET
 from edgeshare.http import web
 from edgeshare.lock_file import locked
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 from edgeshare.waiting import first_of, told_to_end
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from edgeshare.contract.errors import EdgeshareError
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 from edgeshare.waiting import ended, first_of
 
 logger = logging.getLogger(__name__)

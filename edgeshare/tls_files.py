@@ -11,7 +11,7 @@ from time import monotonic
 from pydantic import BaseModel, ConfigDict
 
 from edgeshare.contract.errors import InvalidRequest
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from edgeshare.contract.lifetime import Taking, goes_on, taking
 from edgeshare.kube.threaded import in_time
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.log_limit import LogLimit
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.lifetime import Doubt, has_ended, lasts_unasked
 from edgeshare.kube.kube import Kube
 from edgeshare.kube.threaded import ask
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from edgeshare.contract.errors import Unavailable
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from deviceplugin.health.rules import resumed
 from deviceplugin.health.state import State
 from edgeshare.bounded_file import read
 from edgeshare.contract.devices import Device
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 
 logger = logging.getLogger(__name__)
 

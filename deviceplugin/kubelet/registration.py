@@ -25,8 +25,8 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationStub,
     add_DevicePluginServicer_to_server,
 )
+from edgeshare.log_trouble import Trouble
 from edgeshare.rpc import OWN_POOL, connect_error
-from edgeshare.trouble import Trouble
 from edgeshare.waiting import Awaited, first_of, is_done
 from edgeshare.watch import FolderWatch
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from edgeshare.contract.errors import InvalidRequest, Unavailable
 from edgeshare.kube.messages import Expired
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 from edgeshare.waiting import first_of
 
 logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from sharemgr.cluster.server.endings import Ending
 from sharemgr.cluster.state.accelerators import parse_node
 from sharemgr.cluster.state.books import Books
 from sharemgr.cluster.state.cores import Offer, parse_offer
-from sharemgr.cluster.state.looked_at import LookedAtOfAcceleratorNode, LookedAtOfNode, LookedAtOfPod
+from sharemgr.cluster.state.object_fields import AcceleratorNodeFields, NodeFields, PodFields
 from sharemgr.cluster.state.pods import parse_pod
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Service:
             sources=(
                 # Bound ones: what waits to be bound has no part in the ledger.
                 Source(
-                    "/api/v1/pods", "spec.nodeName!=", pod, assigner.pods_listed, told(assigner.pod_told), LookedAtOfPod
+                    "/api/v1/pods", "spec.nodeName!=", pod, assigner.pods_listed, told(assigner.pod_told), PodFields
                 ),
                 Source(
                     ACCELERATOR_NODES,
@@ -91,9 +91,9 @@ class Service:
                     node,
                     assigner.nodes_listed,
                     told(assigner.node_told),
-                    LookedAtOfAcceleratorNode,
+                    AcceleratorNodeFields,
                 ),
-                Source("/api/v1/nodes", "", _offer, assigner.offers_listed, told(assigner.offer_told), LookedAtOfNode),
+                Source("/api/v1/nodes", "", _offer, assigner.offers_listed, told(assigner.offer_told), NodeFields),
             ),
             run=run,
             families=lambda: self._metrics.families(assigner, binder),

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from edgeshare.log_limit import SAID_EVERY_NS, LogLimit
-from edgeshare.trouble import REASONS_AT_ONCE, Trouble
+from edgeshare.log_trouble import REASONS_AT_ONCE, Trouble
 
 
 def test_the_first_line_is_said_as_it_is() -> None:

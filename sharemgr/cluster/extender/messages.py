@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.object_names import NAME_MAX
 from edgeshare.kube.json_parts import reader_of
-from sharemgr.cluster.state.looked_at import LookedAtOfPod
+from sharemgr.cluster.state.object_fields import PodFields
 
 NAME = r"^[0-9A-Za-z][0-9A-Za-z._-]*$"
 """What Kubernetes takes for a name or a uid, and a little more; nothing that means something in a path."""
@@ -91,7 +91,7 @@ class Candidates:
 class _Args(TypedDict):
     """Args, of whose pod that is read which is looked at."""
 
-    Pod: LookedAtOfPod
+    Pod: PodFields
     NodeNames: NotRequired[list[str] | None]
 
 

@@ -15,7 +15,7 @@ from edgeshare.kube.calls import Calls
 from edgeshare.kube.following import pause_s
 from edgeshare.kube.kube import APPLY_PATCH
 from edgeshare.kube.messages import apply_query
-from edgeshare.trouble import Trouble
+from edgeshare.log_trouble import Trouble
 from sharemgr.cluster.config import Config
 
 logger = logging.getLogger(__name__)

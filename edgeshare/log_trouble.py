@@ -1,4 +1,5 @@
-"""What fails again and again is said in the log once, and that it is over."""
+"""What fails again and again is said in the log once, and once more when that is over. Of what never ends, as a flood,
+see ``log_limit``."""
 
 from collections.abc import Callable
 from logging import Logger
@@ -7,7 +8,7 @@ from time import monotonic_ns
 from edgeshare.log_limit import LogLimit
 
 REASONS_AT_ONCE = 30
-"""Of a trouble that has another reason each time."""
+"""Of one trouble that has another reason each time, the log has so many before the rest are counted."""
 
 
 class Trouble:
@@ -29,7 +30,7 @@ class Trouble:
         self._limit = LogLimit(REASONS_AT_ONCE)
 
     def fails(self, why: object) -> None:
-        """It failed once more."""
+        """What is tried failed once more."""
         self.count += 1
         if str(why) == self._said:
             return
@@ -39,7 +40,7 @@ class Trouble:
             self._logger.warning("%s: %s%s", self._complaint, why, more)
 
     def over(self) -> None:
-        """It did not fail."""
+        """What is tried succeeded."""
         if self._said:
             self._logger.info("%s", self._over or f"{self._complaint}: over, after {self.count} times")
         self.count, self._said = 0, ""

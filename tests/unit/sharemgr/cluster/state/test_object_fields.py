@@ -23,7 +23,7 @@ from edgeshare.contract.names import (
 from edgeshare.kube.json_parts import reader_of
 from sharemgr.cluster.state.accelerators import parse_node
 from sharemgr.cluster.state.cores import parse_offer
-from sharemgr.cluster.state.looked_at import LookedAtOfAcceleratorNode, LookedAtOfNode, LookedAtOfPod
+from sharemgr.cluster.state.object_fields import AcceleratorNodeFields, NodeFields, PodFields
 from sharemgr.cluster.state.pods import parse_pod
 
 CORES = {"cpu": "1500m", "memory": "2Gi"}
@@ -68,9 +68,9 @@ NODE = {
 }
 
 PARSED: list[tuple[Any, Any, Callable[[object], object]]] = [
-    (POD, LookedAtOfPod, parse_pod),
-    (ACCELERATORS, LookedAtOfAcceleratorNode, parse_node),
-    (NODE, LookedAtOfNode, parse_offer),
+    (POD, PodFields, parse_pod),
+    (ACCELERATORS, AcceleratorNodeFields, parse_node),
+    (NODE, NodeFields, parse_offer),
 ]
 
 JSON = st.recursive(

@@ -1,5 +1,5 @@
-"""What the assigner looks at of the objects that a watch, or kube-scheduler, tells of in full: their shapes. A pod is
-7 kB of JSON, and this is a tenth of it. What a field may be, and what is wrong with one, is said where it is parsed
+"""Which fields the assigner reads of the Kubernetes objects that a watch, or kube-scheduler, tells of in full. A pod is
+7 kB of JSON, and these are a tenth of it. What a field may be, and what is wrong with one, is said where it is parsed
 (``pods``, ``accelerators``, ``cores``): each may be missing, and null."""
 
 from typing import Any, TypedDict
@@ -58,8 +58,8 @@ class _Status(TypedDict, total=False):
     nominatedNodeName: Any
 
 
-class LookedAtOfPod(TypedDict, total=False):
-    """What is looked at of a pod."""
+class PodFields(TypedDict, total=False):
+    """The fields of a pod that are read."""
 
     metadata: _Metadata | None
     spec: _Spec | None
@@ -71,8 +71,8 @@ class _Named(TypedDict, total=False):
     resourceVersion: Any
 
 
-class LookedAtOfAcceleratorNode(TypedDict, total=False):
-    """What is looked at of an AcceleratorNode."""
+class AcceleratorNodeFields(TypedDict, total=False):
+    """The fields of an AcceleratorNode that are read."""
 
     metadata: _Named
     status: Any
@@ -82,8 +82,8 @@ class _Allocatable(TypedDict, total=False):
     allocatable: Any
 
 
-class LookedAtOfNode(TypedDict, total=False):
-    """What is looked at of a Node."""
+class NodeFields(TypedDict, total=False):
+    """The fields of a Node that are read."""
 
     metadata: _Named
     status: _Allocatable
