@@ -4,7 +4,7 @@ import asyncio
 import copy
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -55,9 +55,6 @@ ask for another config."""
 
 NODE_RETRY_S = 10
 """How long after a look at the node that failed the next one is."""
-
-TELL_MANAGER_S = 20
-"""What the manager was told of the devices' health holds for a minute."""
 
 
 class Plugin:
@@ -145,45 +142,62 @@ class Plugin:
             ready(what)
 
         async with AsyncExitStack() as stack:
-            if self._metrics_address:
-                # Loaded only where somebody asks for it: memory is counted on a node.
-                from edgeshare.http.pages import pages  # noqa: PLC0415
-
-                served = pages(self._exposition, self._readiness)
-                address = await stack.enter_async_context(web.serving(self._metrics_address, served))
-                logger.info("metrics at http://%s/metrics", address)
+            await self._serve_metrics(stack)
             if not await stack.enter_async_context(locked(self._state_dir / LOCK_FILE, stop, self._standing_by)):
                 return
-            self._library.install()
-            for resource in self._resources:
-                resource.store.load()
-            # Both before the kubelet asks: an empty list would make all that it has given out look lost, and what the
-            # node's config leaves out must not be given out.
-            await self._reloading.choose_at_start(self._node)
-            while not await self._scan.look(self._changed, stop):
-                if stop.is_set():
-                    return
-                await self._tell_notices()
-            # A kubelet that finds its plugin may at once start containers anew.
-            self._specs.keep_or_tell()
+            if not await self._begin(stop):
+                return
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            tasks.create_task(self._scan.run(stop, self._changed))
-            if self._cluster is not None:
-                tasks.create_task(self._cluster.run(stop))
-            tasks.create_task(self._compare(stop))
-            if self._node is not None:
-                complaint = "the node is not told of its GPUs, nor asked for its config"
-                meet = partial(self._meet_node, self._node)
-                meeting = keep(
-                    meet, self._node_changes, complaint, stop, pause_s=0, every_s=NODE_STATUS_S, again_s=NODE_RETRY_S
-                )
-                tasks.create_task(meeting)
-            tasks.create_task(self._tell_manager(stop))
-            tasks.create_task(self._reloading.run(stop, hangup, self._node_changed.set))
-            tasks.create_task(self._specs.run(stop))
-            for resource in self._resources:
-                # Most nodes never have an EdgeTPU, and what a node never had it need not say that it has none of.
-                tasks.create_task(resource.run(stop, registered, always=resource is self._gpus))
+            for part in self._parts(stop, hangup, registered):
+                tasks.create_task(part)
+
+    async def _serve_metrics(self, stack: AsyncExitStack) -> None:
+        """Until ``stack`` ends, where the configuration has an address for them. Raises Unavailable."""
+        if self._metrics_address:
+            # Loaded only where somebody asks for it: memory is counted on a node.
+            from edgeshare.http.pages import pages  # noqa: PLC0415
+
+            served = pages(self._exposition, self._readiness)
+            address = await stack.enter_async_context(web.serving(self._metrics_address, served))
+            logger.info("metrics at http://%s/metrics", address)
+
+    async def _begin(self, stop: asyncio.Event) -> bool:
+        """All that comes before the kubelet may ask; False where ``stop`` came first. Raises Unavailable where the hook
+        library cannot be installed."""
+        self._library.install()
+        for resource in self._resources:
+            resource.store.load()
+        # Both before the kubelet asks: an empty list would make all that it has given out look lost, and what the
+        # node's config leaves out must not be given out.
+        await self._reloading.choose_at_start(self._node)
+        while not await self._scan.look(self._changed, stop):
+            if stop.is_set():
+                return False
+            await self._tell_notices()
+        # A kubelet that finds its plugin may at once start containers anew.
+        self._specs.keep_or_tell()
+        return True
+
+    def _parts(
+        self, stop: asyncio.Event, hangup: asyncio.Event, registered: Callable[[str], None]
+    ) -> Iterator[Coroutine[None, None, None]]:
+        """What runs until ``stop``, each in a task of its own, in the order in which they begin."""
+        yield self._scan.run(stop, self._changed)
+        if self._cluster is not None:
+            yield self._cluster.run(stop)
+        yield self._compare(stop)
+        if self._node is not None:
+            complaint = "the node is not told of its GPUs, nor asked for its config"
+            meet = partial(self._meet_node, self._node)
+            yield keep(
+                meet, self._node_changes, complaint, stop, pause_s=0, every_s=NODE_STATUS_S, again_s=NODE_RETRY_S
+            )
+        yield self._manager.keep_told(lambda: self._health.now, self._health_changed, stop)
+        yield self._reloading.run(stop, hangup, self._node_changed.set)
+        yield self._specs.run(stop)
+        for resource in self._resources:
+            # Most nodes never have an EdgeTPU, and what a node never had it need not say that it has none of.
+            yield resource.run(stop, registered, always=resource is self._gpus)
 
     @asynccontextmanager
     async def _standing_by(self, holder: str) -> AsyncIterator[None]:
@@ -278,14 +292,3 @@ class Plugin:
     def _node_changes(self) -> tuple[asyncio.Event, ...]:
         self._node_changed.clear()
         return self._node_changed, self._events.news
-
-    async def _tell_manager(self, stop: asyncio.Event) -> None:
-        """The manager's status shows devices as they are known here: by itself it sees no reset."""
-        while not stop.is_set():
-            self._health_changed.clear()
-            try:
-                await self._manager.tell_health(self._health.now)
-            except EdgeshareError as error:
-                # With no manager there is no status to be wrong; that none answers, the comparison says aloud.
-                logger.debug("the manager is not told of the devices' health: %s", error)
-            await first_of(stop, self._health_changed, timeout_s=TELL_MANAGER_S)

@@ -1,6 +1,8 @@
 """The node's share manager, as the plugin speaks to it."""
 
-from collections.abc import AsyncIterator, Iterable
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,13 +20,19 @@ from edgeshare.v1 import allocations_pb2 as api
 from edgeshare.v1.allocations_pb2_grpc import AllocationsStub
 from edgeshare.v1.status_pb2 import GetNodeStatusRequest
 from edgeshare.v1.status_pb2_grpc import ShareStatusStub
+from edgeshare.waiting import first_of
 
 if TYPE_CHECKING:
     # The generated code has it for type checkers alone.
     from edgeshare.v1.allocations_pb2_grpc import AllocationsAsyncStub
 
+logger = logging.getLogger(__name__)
+
 CALL_TIMEOUT_S = 5
-"""It answers in milliseconds; the kubelet gives a container's start 30 s in all."""
+"""The manager answers in milliseconds; the kubelet gives a container's start 30 s in all."""
+
+TELL_HEALTH_S = 20
+"""What the manager was told of the devices' health holds for a minute."""
 
 
 class Manager:
@@ -60,6 +68,20 @@ class Manager:
         devices = [api.DeviceHealth(device_id=device.id, cause=health.cause) for device, health in healths]
         async with self._stub() as stub:
             await stub.TellHealth(api.TellHealthRequest(devices=devices), timeout=CALL_TIMEOUT_S)
+
+    async def keep_told(
+        self, healths: Callable[[], Iterable[tuple[Device, Health]]], changed: asyncio.Event, stop: asyncio.Event
+    ) -> None:
+        """Says how the devices are at each change, and so often that it holds, until ``stop``: the manager's status
+        shows them as they are known here, since by itself it sees no reset."""
+        while not stop.is_set():
+            changed.clear()
+            try:
+                await self.tell_health(healths())
+            except EdgeshareError as error:
+                # With no manager there is no status to be wrong; that none answers, the comparison says aloud.
+                logger.debug("the manager is not told of the devices' health: %s", error)
+            await first_of(stop, changed, timeout_s=TELL_HEALTH_S)
 
     async def list(self) -> list[Allocation]:
         """The allocations that pods own, with no units, which the manager does not know, and with its defaults filled

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from labeller.labels import labels_of
 
 if TYPE_CHECKING:
     from labeller.daemon import Daemon
+    from labeller.output import Output
 
 
 @click.command("labeller")
@@ -83,13 +84,26 @@ def command(
 
     config = configure()
     if prints:
-        collected = Collector(config).look()
-        show(labels_of(collected.facts, config.switches()), as_json, as_yaml)
-        fail_with(tuple(f"{source}: {why}" for source, why in collected.troubles.items()))
-        return
-    if watch_usage and config.interval_s is None:
+        print_labels(config, as_json, as_yaml)
+    elif watch_usage and config.interval_s is None:
         asyncio.run(run_on(config, None, watch_usage))
-        return
+    elif remove:
+        remove_labels(config, all_nodes)
+    elif config.interval_s is not None:
+        label_on(configure, config, config.interval_s, watch_usage)
+    else:
+        label_once(config)
+
+
+def print_labels(config: Config, as_json: bool, as_yaml: bool) -> None:
+    """Prints the labels that this node would have."""
+    collected = Collector(config).look()
+    show(labels_of(collected.facts, config.switches()), as_json, as_yaml)
+    fail_with(tuple(f"{source}: {why}" for source, why in collected.troubles.items()))
+
+
+def remove_labels(config: Config, all_nodes: bool) -> None:
+    """Takes the labeller's labels away, of this node or of all, and prints which."""
     from labeller import cluster  # noqa: PLC0415
 
     reached = cluster.reach(config, os.environ)
@@ -98,20 +112,36 @@ def command(
             said(node, [f"-{label}" for label in labels])
         return
     node = known_node_name(config.node_name, os.environ)
-    if remove:
-        said(node, [f"-{label}" for label in reached.remove(node)])
-        return
-    output, others = reached.outputs(node, config.output)
-    from labeller.daemon import Daemon, clear, label  # noqa: PLC0415
+    said(node, [f"-{label}" for label in reached.remove(node)])
 
-    if config.interval_s is not None:
-        asyncio.run(run_on(config, Daemon(configure, config.interval_s, output, others), watch_usage))
-        return
+
+def label_on(configure: Callable[[], Config], config: Config, interval_s: float, watch_usage: bool) -> None:
+    """Labels this node so often, until SIGTERM. ``configure`` reads the configuration anew."""
+    from labeller.daemon import Daemon  # noqa: PLC0415
+
+    _, output, others = outputs(config)
+    asyncio.run(run_on(config, Daemon(configure, interval_s, output, others), watch_usage))
+
+
+def label_once(config: Config) -> None:
+    """Labels this node, and prints what changed."""
+    from labeller.daemon import clear, label  # noqa: PLC0415
+
+    node, output, others = outputs(config)
     done = label(Collector(config).look(), config, output)
     for left in clear(others):
         click.echo(f"edgeshare: {left}", err=True)
     said(node, done.written.changed.split())
     fail_with(done.troubles)
+
+
+def outputs(config: Config) -> tuple[str, "Output", list["Output"]]:
+    """This node's name, what the labels are written to, and what may have some of an earlier configuration."""
+    from labeller import cluster  # noqa: PLC0415
+
+    reached = cluster.reach(config, os.environ)
+    node = known_node_name(config.node_name, os.environ)
+    return node, *reached.outputs(node, config.output)
 
 
 async def run_on(config: Config, daemon: "Daemon | None", watch_usage: bool) -> None:
