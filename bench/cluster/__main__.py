@@ -7,9 +7,10 @@ import signal
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import click
@@ -100,60 +101,79 @@ def main(counts: Sequence[int], pods_a_run: int, pairs: int, extender: str, choi
     click.echo(json.dumps({"machine": host, "rows": [row.as_json() for row in rows]}, indent=1, ensure_ascii=False))
 
 
+@dataclass
+class Taken:
+    """What was measured of an extender beside the same cluster without it."""
+
+    processes: tuple[str, ...]
+    without: list[Run] = field(default_factory=list)
+    with_it: list[Run] = field(default_factory=list)
+    verbs: defaultdict[str, Counter[float]] = field(default_factory=lambda: defaultdict(Counter))
+    """How long the assigner's answers took, all pods at once."""
+    sizes_mib: list[float] = field(default_factory=list)
+    without_room: list[float] = field(default_factory=list)
+    """Of each run, how many pods found the room gone at bind: of the assigner alone."""
+
+    def look(self, on: Stage, kind: Kind, metrics: str) -> None:
+        """Takes in how the extender is at the end of a run."""
+        self.sizes_mib.append(resident_mib(on.cluster.server.daemons.pid(kind.name), most=True))
+        if kind.name == ASSIGNER:
+            check_placement(list(on.bound.pods.values()))
+            exposition = assigner_metrics(metrics)
+            self.without_room.append(bindings_without_room(exposition))
+            for verb, found in verb_times(exposition).items():
+                self.verbs[verb].update(found)
+
+
 async def measure(
     console: Console, count: int, pods_a_run: int, pairs: int, kind: Kind, settings: dict[str, str | float]
 ) -> list[Row]:
-    """The figures of a cluster of so many nodes: with and without take turns."""
-    without: list[Run] = []
-    with_it: list[Run] = []
-    verbs: defaultdict[str, Counter[float]] = defaultdict(Counter)
-    verbs_paced: Mapping[str, Times] = {}
-    sizes_mib: list[float] = []
-    without_room: list[float] = []
+    """The figures of a cluster of so many nodes."""
     async with stage(count) as on:
         console.print(f"{count} nodes are there", highlight=False)
-        # The API server's memory grows in the first, and its processor time with it.
-        await rate(on, "warming-up", pods_a_run)
-        processes = (*PROCESSES, kind.name)
-        for number in range(pairs):
-            without.append(await rate(on, f"without-{number}", pods_a_run))
-            console.print(f"without: {without[-1].pods_a_second:.0f} pods/s", highlight=False)
-            with extending(on.cluster, kind) as (extender, metrics):
-
-                def look(metrics: str = metrics) -> None:
-                    sizes_mib.append(resident_mib(on.cluster.server.daemons.pid(kind.name), most=True))
-                    if kind.name == ASSIGNER:
-                        check_placement(list(on.bound.pods.values()))
-                        told = assigner_metrics(metrics)
-                        without_room.append(bindings_without_room(told))
-                        for verb, found in verb_times(told).items():
-                            verbs[verb].update(found)
-
-                with_it.append(await rate(on, f"with-{number}", pods_a_run, extender, look, processes))
-            console.print(f"with: {with_it[-1].pods_a_second:.0f} pods/s", highlight=False)
-        pace = median([run.pods_a_second for run in with_it]) / 2
+        taken = await at_once(console, on, pods_a_run, pairs, kind)
+        pace = median([run.pods_a_second for run in taken.with_it]) / 2
         without_paced = await paced(on, "alone", pods_a_run, pace)
         with extending(on.cluster, kind) as (extender, metrics):
             with_paced = await paced(on, "paced", pods_a_run, pace, extender)
-            if kind.name == ASSIGNER:
-                verbs_paced = verb_times(assigner_metrics(metrics))
-    rates, bare = ([run.pods_a_second for run in runs] for runs in (with_it, without))
-    apart = [rate_apart(run, kind.name) for run in with_it]
+            verbs_paced = verb_times(assigner_metrics(metrics)) if kind.name == ASSIGNER else {}
+    at_pace = settings | {"pods_a_second": round(pace, 1)}
+    paced_rows = [*binding_rows(with_paced, without_paced, at_pace), *verb_rows(verbs_paced, at_pace)]
+    return [*at_once_rows(taken, kind, settings), *paced_rows]
+
+
+async def at_once(console: Console, on: Stage, pods_a_run: int, pairs: int, kind: Kind) -> Taken:
+    """Has all pods of a run come at once: with and without the extender take turns."""
+    # The API server's memory grows in the first, and its processor time with it.
+    await rate(on, "warming-up", pods_a_run)
+    taken = Taken((*PROCESSES, kind.name))
+    for number in range(pairs):
+        taken.without.append(await rate(on, f"without-{number}", pods_a_run))
+        console.print(f"without: {taken.without[-1].pods_a_second:.0f} pods/s", highlight=False)
+        with extending(on.cluster, kind) as (extender, metrics):
+            look = partial(taken.look, on, kind, metrics)
+            taken.with_it.append(await rate(on, f"with-{number}", pods_a_run, extender, look, taken.processes))
+        console.print(f"with: {taken.with_it[-1].pods_a_second:.0f} pods/s", highlight=False)
+    return taken
+
+
+def at_once_rows(taken: Taken, kind: Kind, settings: dict[str, str | float]) -> list[Row]:
+    """The rows of runs whose pods all came at once."""
+    rates, bare = ([run.pods_a_second for run in runs] for runs in (taken.with_it, taken.without))
+    apart = [rate_apart(run, kind.name) for run in taken.with_it]
     rows = [
         rate_row("pods bound a second, with / without", settings, rates, bare, 0.8),
         rate_row("the same, with a processor of its own", settings, apart, bare, 0.95),
-        Row("resident memory", "MiB", sizes_mib, settings, target=Target(300)),
+        Row("resident memory", "MiB", taken.sizes_mib, settings, target=Target(300)),
     ]
-    if without_room:
-        rows.append(Row("pods that found the room gone at bind", "", without_room, settings, target=Target(0)))
-    for name in processes:
-        used, alone = ([run.processor_ms.get(name, 0) for run in runs] for runs in (with_it, without))
+    if taken.without_room:
+        rows.append(Row("pods that found the room gone at bind", "", taken.without_room, settings, target=Target(0)))
+    for name in taken.processes:
+        used, alone = ([run.processor_ms.get(name, 0) for run in runs] for runs in (taken.with_it, taken.without))
         rows.append(Row(f"processor time a pod, {name}", "ms", used, settings, used, alone))
-    at_once = settings | {"pods_a_second": "all at once"}
-    rows += binding_rows(total(run.bindings for run in with_it), total(run.bindings for run in without), at_once)
-    rows += verb_rows(verbs, at_once)
-    at_pace = settings | {"pods_a_second": round(pace, 1)}
-    return [*rows, *binding_rows(with_paced, without_paced, at_pace), *verb_rows(verbs_paced, at_pace)]
+    together = settings | {"pods_a_second": "all at once"}
+    with_it, without = (total(run.bindings for run in runs) for runs in (taken.with_it, taken.without))
+    return [*rows, *binding_rows(with_it, without, together), *verb_rows(taken.verbs, together)]
 
 
 @asynccontextmanager

@@ -262,9 +262,24 @@ def command(
 
     Its exit status is the command's, or 128 + n where signal n ended it; signals are passed on to it.
     """
-    devices, request_percent = parse_request_percent(percent)
+    choice = choice_of(percent, memory_mib, gpu, tpu)
     if limit_percent is not None:
-        check_limit_percent(limit_percent, request_percent)
+        check_limit_percent(limit_percent, choice.request_percent)
+    hook_library()
+    wanted = Allocation(
+        id=f"run-{secrets.token_hex(6)}",
+        request_percent=choice.request_percent,
+        limit_percent=limit_percent or 0,
+        share_class=CLASSES[share_class],
+        memory_mib=choice.memory_mib,
+        owner=Owner(command=in_one_line(shlex.join(argv), COMMAND_CHARACTERS)),
+    )
+    sys.exit(run_holding(wanted, choice, list(argv), runtime_dir))
+
+
+def choice_of(percent: int, memory_mib: int | None, gpu: str | None, tpu: str | None) -> Choice:
+    """What the options say of the devices. Raises InvalidRequest where they contradict each other."""
+    devices, request_percent = parse_request_percent(percent)
     if gpu is not None and tpu is not None:
         raise InvalidRequest("--gpu and --tpu name two devices: give one of them, and run the other within")
     kind = GPU if tpu is None else EDGETPU
@@ -275,22 +290,18 @@ def command(
         raise InvalidRequest(
             f"--{kind.prefix} names one {kind.word}, but {percent} percent are {devices}: leave out the name"
         )
-    hook_library()
-    wanted = Allocation(
-        id=f"run-{secrets.token_hex(6)}",
-        request_percent=request_percent,
-        limit_percent=limit_percent or 0,
-        share_class=CLASSES[share_class],
-        memory_mib=memory_mib or 0,
-        owner=Owner(command=in_one_line(shlex.join(argv), COMMAND_CHARACTERS)),
-    )
+    return Choice(devices, request_percent, memory_mib or 0, name, kind)
+
+
+def run_holding(wanted: Allocation, choice: Choice, argv: list[str], runtime_dir: Path) -> int:
+    """Runs a command while an allocation is held for it; its exit status, as ``Child.wait`` tells it. Raises what the
+    manager, or the choice, says against it."""
     # Before the client: gRPC has threads.
     child = Child()
-    client = ManagerClient(runtime_dir.absolute())
-    holder = Holder(client, child, list(argv), wanted, Choice(devices, request_percent, memory_mib or 0, name, kind))
+    holder = Holder(ManagerClient(runtime_dir.absolute()), child, argv, wanted, choice)
     holder.start()
     status = child.wait()
     holder.end()
     if holder.error is not None:
         raise holder.error
-    sys.exit(status)
+    return status
