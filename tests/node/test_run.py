@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.cli.run import Choice, choose_devices, environment
+from edgeshare.cli.device_choice import Choice, choose_devices
+from edgeshare.cli.run import environment
 from edgeshare.contract.errors import NoRoom, NotFound
 from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY, Allocation, HoldAllocationResponse
 from edgeshare.v1.status_pb2 import DeviceStatus

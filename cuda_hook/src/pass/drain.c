@@ -15,12 +15,16 @@ enum {
     BUSY_LOOK_NS = 50 * 1000,       /* while a thread is within a submitting call of the driver */
     FORETELL_NS = 50 * 1000,        /* a drain so near is not worth foretelling */
     FORETELL_ERROR_NS = 200 * 1000, /* most that an estimate is corrected by */
-    FORETELL_SOONER_NS = 25 * 1000, /* an estimate that moved by less is not worth a record, which costs the manager as much */
-    FORETELL_LATER_NS = 100 * 1000, /* … and one that moved that way leaves the device busy */
+    FORETELL_SOONER_NS = 25 * 1000, /* an end that comes sooner by less is not worth a record, which costs the manager as much */
+    FORETELL_LATER_NS = 100 * 1000, /* an end that comes later by less is not either: the device is busy until then */
 };
 
 /* While what was queued drains: tells the manager when it will have, so that it can open the next gate in time.
- * `told_ns` is what it was told last. */
+ * `told_ns` is what it was told last. What the hint said as the grant was called back does most of it: where that, too,
+ * says nothing, the median hand-over between two clients that saturate the device takes 42 to 50 us longer on the virtual
+ * clock, 104 to 114 at the pace `workstation`, 158 to 182 at `jetson`. What this adds is less: over twelve mixes of
+ * two and three clients at three paces, a hand-over takes 2.6 us on the mean beyond the switch between contexts, 3.4
+ * without this, 3.2 without learn_end, 5.3 without both; the most in one mix 5.7, 9.4, 8.4 and 19.1. */
 ES_LOCKED(es_state_lock) static void foretell(uint32_t number, uint64_t *told_ns) {
     const uint64_t now_ns = es_now_ns();
     const uint64_t queued_ns = es_queued_ns(now_ns);
@@ -35,7 +39,7 @@ ES_LOCKED(es_state_lock) static void foretell(uint32_t number, uint64_t *told_ns
 
 /* What was foretold has come. A drain that ends before its time does so each time (a burst was timed while the device was
  * still another's, say), so the next one is foretold earlier. That one is seen late says nothing: this thread may have
- * been late itself; then the correction fades. */
+ * been late itself; then the correction fades. What it is worth: see foretell. */
 ES_LOCKED(es_state_lock) static void learn_end(uint64_t told_ns, uint64_t now_ns) {
     const int64_t error_ns = (int64_t)(now_ns - told_ns);
 

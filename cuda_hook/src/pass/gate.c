@@ -217,7 +217,9 @@ uintptr_t es_gate_ask(void) {
 }
 
 /* Takes in how long after the time it meant to wake at a thread had launched. Late ones weigh more, as the device idles
- * meanwhile; but long ones count little: the thread was put aside, which says nothing of the next time. */
+ * meanwhile; but long ones count little: the thread was put aside, which says nothing of the next time. On the virtual
+ * clock the median hand-over between two clients that saturate the device (kernels of 20 us to 10 ms) took 5 to 8 us
+ * longer without this, 35 to 39 at the pace `workstation`, 32 to 52 at `jetson`: what a thread needs to wake and launch. */
 static void learn_lead(uint64_t ns) {
     uint64_t lead_ns;
 
