@@ -215,7 +215,7 @@ class Inbox:
         return size_bytes > int(lib.es_record_bytes(self.header.kind))
 
     def record(self, kind: int) -> ClientRecord:
-        """That record as a value."""
+        """The record that was received last, as a value."""
         return _CLIENT_READERS[kind](self._start)
 
 

@@ -62,7 +62,7 @@ def schema(current: str) -> str:
 
 
 def _used(description: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
-    """Those of the parts that the description, or another part, refers to."""
+    """The parts that the description, or another part, refers to."""
     return {part: parts[part] for part in parts if f'"#/$defs/{part}"' in json.dumps([description, parts])}
 
 

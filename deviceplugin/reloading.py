@@ -10,8 +10,8 @@ from deviceplugin.cluster.node import Node
 from deviceplugin.live_config import ChosenName, Settings
 from deviceplugin.node_events import NodeEvents, Reason
 from edgeshare.contract.errors import EdgeshareError, Unavailable
+from edgeshare.folder_watch import FolderWatch
 from edgeshare.waiting import first_of
-from edgeshare.watch import FolderWatch
 
 logger = logging.getLogger(__name__)
 

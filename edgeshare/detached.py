@@ -13,7 +13,8 @@ CLOSE_S = 2.0
 
 
 def call(function: Callable[[], T]) -> asyncio.Future[T]:
-    """Its result, from a thread of its own. Unlike asyncio's, the process does not wait for that one when it ends."""
+    """What a function returns, called in a thread of its own. Unlike for asyncio's threads, the
+    process does not wait for it when it ends."""
     outcome: Future[T] = Future()
 
     def run() -> None:

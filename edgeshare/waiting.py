@@ -45,6 +45,6 @@ class Change:
         """Set at the next: asked for before one looks, it tells of whatever comes from then on."""
 
     def tell(self) -> None:
-        """There is one."""
+        """Wakes whoever waits for a change."""
         self.next.set()
         self.next = asyncio.Event()

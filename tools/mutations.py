@@ -187,7 +187,7 @@ def row(what: str, red: str, outcome: Outcome) -> str:
 
 
 def chosen(names: Sequence[str]) -> tuple[Mutation, ...]:
-    """Those of these names; all where there is none."""
+    """The mutations of these names; all where no name is given."""
     known = {mutation.name: mutation for mutation in MUTATIONS}
     for name in names:
         if name not in known:

@@ -199,7 +199,7 @@ def sizes(count: int) -> list[tuple[int, int]]:
 
 
 def pods(prefix: str, count: int) -> list[Pod]:
-    """So many, the same in each run but for their names."""
+    """``count`` pods, the same in each run but for their names."""
     return [Pod(f"{prefix}-{number}", *size) for number, size in enumerate(sizes(count))]
 
 

@@ -48,7 +48,7 @@ def binding_times(server: ApiServer, before: Times | None = None) -> Times:
 
 
 def histograms(lines: Iterable[str], name: str, label: str) -> dict[str, Times]:
-    """Those of this name, by a label's values; what other labels tell apart is added up."""
+    """The histograms of a name, by a label's values; what other labels tell apart is added up."""
     found: dict[str, Counter[float]] = {}
     of_it = "\n".join(line for line in lines if line.startswith(f"{name}_bucket{{"))
     for family in text_string_to_metric_families(f"{of_it}\n"):

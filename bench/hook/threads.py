@@ -57,7 +57,7 @@ def parse_end(line: str) -> Phase | None:
 
 
 def measurements(effort: Effort) -> list[Measurement]:
-    """There is one client, so that the GPU has nothing to order."""
+    """One for all schedulings: with one client the GPU has nothing to order."""
     return [Measurement("two threads in turn", partial(measure, effort))]
 
 

@@ -32,7 +32,7 @@ class Work:
 
 
 def bursts(text: str, kernel_us: int, count: int, think_us: int, *more: str) -> Work:
-    """So many kernels, a wait for them, and a pause."""
+    """Bursts of ``count`` kernels, each with a wait for them and a pause after it."""
     return Work(text, str(kernel_us), (*pausing(count, think_us), *more))
 
 

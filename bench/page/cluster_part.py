@@ -62,7 +62,7 @@ async def _measure(folder: Path, idle_s: float) -> tuple[float, float]:
 
 
 async def _idle(world: World, folder: Path, page: str, idle_s: float) -> float:
-    """Its part of a core, in percent."""
+    """What part of a core the cluster part takes, in percent."""
     (folder / "assigner.yaml").write_text(yaml.safe_dump(world.config(page)))
     words = ("sharemgr", "cluster", f"--config={folder / 'assigner.yaml'}")
     async with command(words, folder / "assigner.log", "ready") as (_, pid):

@@ -98,7 +98,7 @@ async def _measure(folder: Path, runs: int, idle_s: float) -> tuple[list[list[fl
 
 @asynccontextmanager
 async def _page(folder: Path, kubeconfig: Path) -> AsyncIterator[tuple[str, int]]:
-    """Its URL and its process, while it is served. Raises Unavailable."""
+    """The page's URL and the process that serves it, while it does. Raises Unavailable."""
     words = ("top", "--web", "--cluster", f"--kubeconfig={kubeconfig}", "--listen=127.0.0.1:0")
     async with command(words, folder / "top.log", "http://") as (said, pid):
         yield said.partition(": ")[2].split()[0], pid

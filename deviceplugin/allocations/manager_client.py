@@ -14,6 +14,7 @@ from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError, Unavailable
 from edgeshare.contract.health import Health
 from edgeshare.contract.names import ALLOCATIONS_SOCKET, STATUS_SOCKET
+from edgeshare.contract.share_class import NUMBERS, class_of
 from edgeshare.contract.text import in_one_line
 from edgeshare.rpc import OWN_POOL, SAID_MAX, connect_error, error_from
 from edgeshare.v1 import allocations_pb2 as api
@@ -51,7 +52,7 @@ class Manager:
             device_ids=device_ids,
             request_percent=terms.request_percent,
             limit_percent=terms.limit_percent,
-            share_class=_SHARE_CLASSES[terms.share_class],
+            share_class=api.ShareClass.ValueType(NUMBERS[terms.share_class]),
             memory_mib=terms.memory_mib,
             owner=api.Owner(namespace=owner.namespace, pod=owner.pod, pod_uid=owner.pod_uid, container=owner.container),
         )
@@ -124,9 +125,6 @@ def _translated(code: grpc.StatusCode, text: str, socket: Path) -> EdgeshareErro
     return Unavailable(f"the node's share manager does not answer at {socket}: containers start as soon as it does")
 
 
-_SHARE_CLASSES = {"batch": api.SHARE_CLASS_BATCH, "latency": api.SHARE_CLASS_LATENCY}
-
-
 def _from_message(message: api.Allocation) -> Allocation:
     owner = message.owner
     return Allocation(
@@ -137,7 +135,7 @@ def _from_message(message: api.Allocation) -> Allocation:
         terms=Terms(
             request_percent=message.request_percent,
             limit_percent=message.limit_percent,
-            share_class="latency" if message.share_class == api.SHARE_CLASS_LATENCY else "batch",
+            share_class=class_of(message.share_class),
             memory_mib=message.memory_mib,
         ),
     )

@@ -50,5 +50,5 @@ class DevicesOfKind(Devices):
         return tuple(device for device in self._devices.now if device.accelerator is self._accelerator)
 
     def next_change(self) -> asyncio.Event:
-        """Also set when one of another kind changed: who waits looks again."""
+        """An event that the next change sets, also one of a device of another kind: who waits looks again."""
         return self._devices.next_change()

@@ -39,7 +39,7 @@ class HealthConfig(BaseModel):
         return sorted(xids)
 
     def settings(self) -> Settings:
-        """These settings as the rules take them."""
+        """What is configured, as the rules take it."""
         return Settings(
             ignored_xids=self.ignored_xids,
             passing_xid_quiet_ns=round(self.passing_xid_quiet_s * NS_PER_S),

@@ -20,6 +20,7 @@ from deviceplugin.kubelet.service import OPTIONS, Service
 from edgeshare.contract.address import check_socket_path
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import KUBELET_SOCKET
+from edgeshare.folder_watch import FolderWatch
 from edgeshare.kubelet.v1beta1 import deviceplugin_pb2 as api
 from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
     RegistrationStub,
@@ -28,7 +29,6 @@ from edgeshare.kubelet.v1beta1.deviceplugin_pb2_grpc import (
 from edgeshare.log_trouble import Trouble
 from edgeshare.rpc import OWN_POOL, connect_error
 from edgeshare.waiting import Awaited, first_of, is_done
-from edgeshare.watch import FolderWatch
 
 logger = logging.getLogger(__name__)
 

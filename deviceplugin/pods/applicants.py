@@ -80,7 +80,7 @@ class Applicants:
         return found
 
     async def _known(self, pods: BoundPods, size: int) -> list[Applicant]:
-        """Those that wait for so many units. If any was assigned devices, those of pods that the kubelet knows: of the
+        """The applicants for ``size`` units. If any was assigned devices, those of pods that the kubelet knows: of the
         one that it means the watch may still have to tell. Raises Unavailable, NoRoom where it knows none of them."""
         ruled_out: set[Owner] = set()
 

@@ -35,12 +35,12 @@ class BoundPod:
 
     @property
     def name(self) -> Name:
-        """Its namespace and name."""
+        """The pod's namespace and name."""
         return self.json["metadata"]["namespace"], self.json["metadata"]["name"]
 
     @property
     def uid(self) -> str:
-        """Its uid."""
+        """The pod's uid."""
         return str(self.json["metadata"]["uid"])
 
     @property

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from deviceplugin.units.ledger import SHARE_CLASSES, ShareClass, Terms
+from deviceplugin.units.ledger import Terms
 from edgeshare.contract.accelerator_kind import GPU, RESOURCES, AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest
 from edgeshare.contract.lifetime import PHASES_OVER
 from edgeshare.contract.names import GPU_ASSIGNMENT, GPU_MEMORY_MIB, GPU_PERCENT_LIMIT, SHARE_CLASS
+from edgeshare.contract.share_class import BATCH, BY_WORD, ShareClass
 from edgeshare.contract.units import UNITS_PER_DEVICE, check_limit_percent, parse_request_percent
 from edgeshare.kube.objects.pod_containers import Container, containers, mapping
 
@@ -133,8 +134,8 @@ def _limit(annotations: dict[str, str], request_percent: int) -> int:
 
 
 def _share_class(annotations: dict[str, str]) -> ShareClass:
-    text = annotations.get(SHARE_CLASS, "batch")
+    text = annotations.get(SHARE_CLASS, BATCH)
     try:
-        return SHARE_CLASSES[text]
+        return BY_WORD[text]
     except KeyError:
         raise InvalidRequest(f"annotation {SHARE_CLASS} is {text[:40]!r}: expected latency or batch") from None

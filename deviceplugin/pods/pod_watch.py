@@ -45,7 +45,7 @@ class BoundPods:
         return self._change.next
 
     def listed(self, pods: list[dict[str, Any]]) -> None:
-        """These are all pods of the node."""
+        """Takes in a list of all pods of the node."""
         before, self._pods = self._pods, {}
         for pod in pods:
             self._put(pod, before)

@@ -3,15 +3,12 @@ what it is just handing out; an id that a live container holds must not go to an
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from deviceplugin.units.preference import by_device
 from edgeshare.contract.devices import Device
 from edgeshare.contract.lifetime import State, state_at_the_plugin
+from edgeshare.contract.share_class import BATCH, ShareClass
 from edgeshare.contract.units import memory_cap_mib
-
-ShareClass = Literal["batch", "latency"]
-SHARE_CLASSES: dict[str, ShareClass] = {"batch": "batch", "latency": "latency"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class Terms:
     """Of each of its devices."""
     limit_percent: int = 0
     """0: the manager's default."""
-    share_class: ShareClass = "batch"
+    share_class: ShareClass = BATCH
     memory_mib: int = 0
     """Of each of its devices; 0: the request's fraction."""
     hooked: bool = True

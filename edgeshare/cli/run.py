@@ -18,6 +18,7 @@ from edgeshare.contract.accelerator_kind import GPU, AcceleratorKind
 from edgeshare.contract.devices import NVML_PREFIXES
 from edgeshare.contract.errors import EdgeshareError, NoRoom, NotFound, Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY, RUNTIME_DIR
+from edgeshare.contract.share_class import BATCH, BY_WORD, NUMBERS
 from edgeshare.contract.text import in_one_line
 from edgeshare.contract.units import (
     COMMAND_CHARACTERS,
@@ -25,14 +26,11 @@ from edgeshare.contract.units import (
 )
 from edgeshare.loadable import map_to_run
 from edgeshare.v1.allocations_pb2 import (
-    SHARE_CLASS_BATCH,
-    SHARE_CLASS_LATENCY,
     Allocation,
     HoldAllocationResponse,
     Owner,
+    ShareClass,
 )
-
-CLASSES = {"batch": SHARE_CLASS_BATCH, "latency": SHARE_CLASS_LATENCY}
 
 SEPARATORS = " :$"
 """The loader takes a name in LD_PRELOAD apart at the first two, and puts something else for what follows the last."""
@@ -175,7 +173,7 @@ def _say(text: str) -> None:
     metavar="[INDEX|ID]",
     help="An EdgeTPU instead of a GPU: this one, or the one with most of it free.",
 )
-@click.option("--class", "share_class", type=click.Choice(list(CLASSES)), default="batch", show_default=True)
+@click.option("--class", "share_class", type=click.Choice(list(BY_WORD)), default=BATCH, show_default=True)
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
 def command(
     *,
@@ -200,7 +198,7 @@ def command(
         id=f"run-{secrets.token_hex(6)}",
         request_percent=choice.request_percent,
         limit_percent=limit_percent or 0,
-        share_class=CLASSES[share_class],
+        share_class=ShareClass.ValueType(NUMBERS[BY_WORD[share_class]]),
         memory_mib=choice.memory_mib,
         owner=Owner(command=in_one_line(shlex.join(argv), COMMAND_CHARACTERS)),
     )

@@ -1,3 +1,3 @@
-"""What all parts agree on: names, units, devices and their kinds, health, errors, assignments, an allocation's
-lifetime. No dependency, no IO; begin with ``names``.
+"""What all parts agree on: names, units, devices and their kinds, classes of shares, health, errors, assignments, an
+allocation's lifetime. No dependency, no IO; begin with ``names``.
 """

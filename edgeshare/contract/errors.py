@@ -34,4 +34,4 @@ class Forbidden(EdgeshareError):
 
 
 class NoDriver(Unavailable):
-    """There is no driver here at all: normal on a machine without such hardware, and not the same as a broken one."""
+    """A machine without a driver: normal on a machine without such hardware, and not the same as a broken one."""

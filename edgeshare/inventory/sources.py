@@ -158,8 +158,8 @@ class DeclaredInventory(DevicesAlone):
         self._tree = Tree(root)
 
     def devices(self) -> list[Device]:
-        """Those listed, whether they are there or not, and one for each match. Raises Unavailable where a match's name
-        is none for a device."""
+        """The devices listed, whether they are there or not, and one for each match. Raises Unavailable where a
+        match's name is none for a device."""
         patterns = {pattern for each in self._declarations for pattern in (*each.paths, each.each) if pattern}
         devices = devices_of(self._declarations, {pattern: self._tree.matches(pattern) for pattern in patterns})
         for device in devices:

@@ -64,7 +64,7 @@ class Answer:
         return content
 
     def end_when_silent(self, silent_s: float) -> None:
-        """It breaks off with a TimeoutError when nothing came for so long."""
+        """From now on the answer breaks off with a TimeoutError when nothing came for so long."""
         self._heard_s = asyncio.get_running_loop().time()
         self._look_later(silent_s, silent_s)
 

@@ -12,6 +12,9 @@ from edgeshare.waiting import Change, first_of
 QUIET_S = 10.0
 """After so long without anything new a comment is sent, by which it is noticed that somebody has gone."""
 
+CLUSTER_LOOK_S = 5.0
+"""Between two looks at a cluster, for a terminal as for a page: each look reads all of its AcceleratorNodes."""
+
 LOOKS_MISSED = 3
 """So many times as long as it is between two looks without an answer, and what was seen is stale."""
 

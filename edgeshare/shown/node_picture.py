@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from edgeshare.contract.guarantee import Guarantee
+from edgeshare.contract.share_class import class_of
 from edgeshare.contract.units import MIB
 from edgeshare.shown.picture import Device, Node, Picture, Share, Waiting, line
 from edgeshare.shown.words import device_name, is_exclusive, milliseconds, owner_text, state_text, unmanaged_text
-from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from edgeshare.v1.status_pb2 import ALLOCATION_STATE_WAITING, AllocationStatus, DeviceStatus, NodeStatus
 
 Used = dict[tuple[str, str], float]
@@ -86,7 +86,7 @@ def _facts(device: DeviceStatus, share: AllocationStatus, owners: dict[str, str]
         ("queued", milliseconds(share.queued_ns)),
         ("waits now for", milliseconds(share.waiting_ns)),
         ("longest wait", milliseconds(share.longest_wait_ns)),
-        ("class", "latency" if share.allocation.share_class == SHARE_CLASS_LATENCY else "batch"),
+        ("class", class_of(share.allocation.share_class)),
         ("processes", str(sum(not client.dying for client in share.clients))),
         ("allocation", line(share.allocation.id)),
     ]

@@ -142,7 +142,7 @@ def jobs(policies: Sequence[str], seeds: Sequence[int], world: World) -> Iterato
 
 
 def scaled(profiles: Profiles, factor: float) -> Profiles:
-    """These profiles with every peak wrong by that factor."""
+    """The profiles with every peak wrong by a factor."""
     if factor == 1:
         return profiles
     wrong = Profiles()

@@ -243,7 +243,7 @@ class Simulation:
         self._changed()
 
     def _take(self, pod: Pod) -> None:
-        """Its memory is taken back; it comes again, and after twice only as guaranteed at its limit."""
+        """Takes a pod's memory back; it comes again, and after twice only as guaranteed at its limit."""
         pod.taken += 1
         pod.lost_s += pod.engine.work_s - pod.left_s
         self._leave(pod, Phase.QUEUED)

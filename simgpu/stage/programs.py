@@ -57,7 +57,7 @@ class Program:
         return self._process.pid
 
     def status(self, wait_s: float = 0) -> int | None:
-        """Its exit status, after at most ``wait_s``; None while it runs, −n where signal n ended it."""
+        """The program's exit status, after at most ``wait_s``; None while it runs, −n where signal n ended it."""
         try:
             return self._process.wait(wait_s)
         except subprocess.TimeoutExpired:

@@ -17,7 +17,7 @@ from edgeshare.contract.address import parse_address
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest
 from edgeshare.http.answering import Pages, Request, Stream
 from edgeshare.http.web import CONNECTIONS_MAX, Terms, serving
-from edgeshare.shown.feed import LOOKS_MISSED, Feed
+from edgeshare.shown.feed import CLUSTER_LOOK_S, LOOKS_MISSED, Feed
 from edgeshare.shown.node_picture import node_picture, used_of
 from edgeshare.shown.page_files import FILES, HEADERS, file_pages
 from edgeshare.v1.status_pb2 import NodeStatus
@@ -49,7 +49,6 @@ def serve_cluster(kubeconfig: Path, service: "Service | None", listen: str) -> N
     # Who asks for a node does without the API server's client and what reads its objects.
     from edgeshare.cli.page.cluster_picture import cluster_picture  # noqa: PLC0415
     from edgeshare.cli.status.cluster import Cluster, look  # noqa: PLC0415
-    from edgeshare.cli.status.cluster_live import LOOK_S  # noqa: PLC0415
     from edgeshare.cli.status.service import asking  # noqa: PLC0415
     from edgeshare.kube.kube import Kube  # noqa: PLC0415
     from edgeshare.shown.service_picture import service_picture, used_on_nodes  # noqa: PLC0415
@@ -64,10 +63,10 @@ def serve_cluster(kubeconfig: Path, service: "Service | None", listen: str) -> N
     address = loopback(listen)
     kube = Kube.from_kubeconfig(kubeconfig.expanduser())
     if service is None:
-        asyncio.run(_serve(address, partial(look, kube), LOOK_S, take))
+        asyncio.run(_serve(address, partial(look, kube), CLUSTER_LOOK_S, take))
         return
     with asking(service, kube) as ask:
-        asyncio.run(_serve(address, ask, LOOK_S, take_used))
+        asyncio.run(_serve(address, ask, CLUSTER_LOOK_S, take_used))
 
 
 def loopback(listen: str) -> str:

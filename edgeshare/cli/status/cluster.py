@@ -81,7 +81,7 @@ def look(kube: Kube) -> Cluster:
 
 
 def waiting_pods(kube: Kube, namespace: str) -> list[Waiting]:
-    """Those of a namespace, or of all where it is empty, by names. Raises Unavailable as ``look``."""
+    """The pods that wait in a namespace, or in all where it is empty, by names. Raises Unavailable as ``look``."""
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods" if namespace else PODS
     waiting, _ = kube.objects(path, WAITING, parse_waiting)
     return sorted(waiting, key=lambda pod: (pod.namespace, pod.pod))

@@ -17,9 +17,7 @@ from edgeshare.cli.status.service import Service, asking
 from edgeshare.cli.status.told import Form, Json, of_cluster, of_service, write_look
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.kube.kube import Kube
-
-LOOK_S = 5.0
-"""Between two looks at a cluster: each reads all of its AcceleratorNodes."""
+from edgeshare.shown.feed import CLUSTER_LOOK_S
 
 Seen = TypeVar("Seen")
 
@@ -47,7 +45,7 @@ def looks(look: Callable[[], Seen], pause: Callable[[float], None] = time.sleep)
     last = Look(look(), time.time())
     while True:
         yield last
-        pause(LOOK_S)
+        pause(CLUSTER_LOOK_S)
         try:
             last = Look(look(), time.time())
         except EdgeshareError as error:

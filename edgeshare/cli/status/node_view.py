@@ -3,9 +3,9 @@
 from rich.table import Table
 
 from edgeshare.contract.accelerator_kind import kind_of
+from edgeshare.contract.share_class import class_of
 from edgeshare.contract.units import MIB
 from edgeshare.shown.words import is_exclusive, milliseconds, owner_text, state_text, unmanaged_text
-from edgeshare.v1.allocations_pb2 import SHARE_CLASS_LATENCY
 from edgeshare.v1.status_pb2 import AllocationStatus, DeviceStatus, NodeStatus
 
 SHARE_COLUMNS = (
@@ -77,7 +77,7 @@ def share_cells(status: NodeStatus, share: AllocationStatus) -> tuple[str, ...]:
         ",".join(indices.get(device_id, device_id) for device_id in allocation.device_ids),
         f"{allocation.request_percent} %",
         f"{allocation.limit_percent} %",
-        "latency" if allocation.share_class == SHARE_CLASS_LATENCY else "batch",
+        class_of(allocation.share_class),
         state_text(share, exclusive),
         f"{share.held_percent:.1f} %",
         f"{share.gpu_percent:.1f} %",

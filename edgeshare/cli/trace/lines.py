@@ -78,7 +78,7 @@ class Line:
                 yield Span(from_ns, until_ns, stretch.name, stretch.grant)
 
     def _wait_and_hold(self, from_ns: int, begins_at_ns: int, name: str, grant: int) -> None:
-        """It was granted ahead: until the one before it has drained, it waits."""
+        """A turn that was granted ahead: until the one before it has drained, it waits."""
         self._add(min(from_ns, begins_at_ns), WAITING, 0)
         self._add(begins_at_ns, name, grant)
 

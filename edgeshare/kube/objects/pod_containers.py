@@ -36,8 +36,8 @@ class Container(NamedTuple):
 
 
 def containers(spec: Mapping[str, Any]) -> Iterator[Container]:
-    """Those of a pod's spec, in the order in which the kubelet admits them. Raises InvalidRequest for what is no
-    spec."""
+    """The containers of a pod's spec, in the order in which the kubelet admits them. Raises InvalidRequest for what
+    is no spec."""
     for key in ("initContainers", "containers"):
         every = spec.get(key) or []
         if not isinstance(every, list):

@@ -73,7 +73,7 @@ class Assigner:
         """By node: the revision of its last change."""
 
     def pods_listed(self, pods: Collection[SharePod]) -> None:
-        """These are all pods that are bound. Also those that were assigned by others say what shapes come."""
+        """Takes in a list of all bound pods. Also those that were assigned by others say what shapes come."""
         for pod in pods:
             if pod.request.asks and self.books.pod(pod.uid) is None and pod.uid not in self._asking:
                 self._placers.see(pod.request)
@@ -93,7 +93,7 @@ class Assigner:
             self.promises.give_way(pod.node)
 
     def nodes_listed(self, nodes: Collection[AcceleratorNode]) -> None:
-        """These are all AcceleratorNodes."""
+        """Takes in a list of all AcceleratorNodes."""
         self.books.nodes_listed(nodes)
 
     def node_told(self, kind: str, node: AcceleratorNode) -> None:
@@ -104,7 +104,7 @@ class Assigner:
             self.books.node_told(node)
 
     def offers_listed(self, offers: Collection[Offer]) -> None:
-        """These are all Nodes' cores and RAM."""
+        """Takes in a list of all Nodes' cores and RAM."""
         self.books.offers_listed(offers)
 
     def offer_told(self, kind: str, offer: Offer) -> None:
@@ -122,7 +122,7 @@ class Assigner:
         self.promises.end(uid)
 
     def forget_idle(self) -> None:
-        """Those that were not filtered since this was last called ask no longer: nobody tells of a pod that was deleted
+        """Pods that were not filtered since the last call ask no longer: nobody tells of a pod that was deleted
         before it was bound."""
         for uid, asking in list(self._asking.items()):
             if not asking.is_recent:

@@ -121,7 +121,7 @@ class Pair:
 
     @property
     def key_pem(self) -> bytes:
-        """Its key, not encrypted."""
+        """The pair's key, not encrypted."""
         return self._key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )

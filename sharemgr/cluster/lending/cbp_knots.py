@@ -25,7 +25,7 @@ def room(card: Card, profiles: Profiled, now_s: float) -> Room:
 
 
 def charge(asked: Asked, card: Card, profiles: Profiled, now_s: float) -> tuple[int, str]:
-    """Its 80th percentile where it is unlike all that are there, else its limit."""
+    """What a pod counts for: its 80th percentile where it is unlike all that are there, else its limit."""
     profile = profiles.get(asked.key)
     if profile is None or not profile.use_mib:
         return asked.limit_mib, "its limit: no run of it is known"

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sharemgr.cluster.placement.demand import Demand
+from sharemgr.cluster.placement.few_nodes import GPUS_MAX, Fit, Judge, Sums
 from sharemgr.cluster.placement.placing import holding, places_of, rank
 from sharemgr.cluster.placement.policies import Policy, usable
-from sharemgr.cluster.placement.singly import GPUS_MAX, Fit, Judge, Sums
 from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.request import Holding, Request
@@ -75,8 +75,8 @@ class NodeKinds:
         """What that demand makes of the request, as far as it was asked."""
         if demand is not self._demand or table.width != self._width or self._count > FITS_MAX:
             self._demand, self._width, self._count = demand, table.width, 0
-            singly = self._policy is usable.score and table.width <= GPUS_MAX
-            self._sums = Sums(demand, table.width) if singly else None
+            few = self._policy is usable.score and table.width <= GPUS_MAX
+            self._sums = Sums(demand, table.width) if few else None
             self._asked.clear()
         asked = self._asked.get(request)
         if asked is None:

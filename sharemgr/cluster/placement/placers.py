@@ -31,7 +31,7 @@ class Placer:
         self._kinds = NodeKinds(policy)
 
     def take_in(self, changed: Iterable[str]) -> None:
-        """These nodes have changed. One that never had a device of this kind has no row."""
+        """Takes in which nodes have changed. One that never had a device of this kind has no row."""
         rows, kind = self.table.row, self.table.accelerator
         there = self._ledger.node
         concerned = [name for name in changed if name in rows or ((node := there(name)) is not None and node.of(kind))]
@@ -61,7 +61,7 @@ class Placer:
         return choose(self._ledger, self.table, uid, request, self._policy, demand, on=node)
 
     def with_room(self, request: Request, names: Iterable[str]) -> list[str]:
-        """Those of these nodes that can hold the pod, cores and RAM included."""
+        """Which of the nodes named can hold the pod, cores and RAM included."""
         rows = np.sort(self._rows(names))
         ranking = rank(self._ledger, self.table, request, self._policy, self.shapes.demand(self.table), rows)
         return [self.table.nodes[row] for row in ranking.rows.tolist()]

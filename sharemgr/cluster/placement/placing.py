@@ -79,7 +79,7 @@ def rank(
 
 
 def _roomy(ledger: Ledger, table: Table, rows: Rows, index: Ints, request: Request) -> Ints:
-    """Those of the rows that have room for all asks in sum, and for each alone."""
+    """Which of the rows have room for all asks in sum, and for each alone."""
     roomy = sum_of_gpus(rows.free_units) >= request.units
     permitted = _permitted(ledger, table, rows, index, request)
     for ask in dict.fromkeys(request.asks):

@@ -71,7 +71,7 @@ class Rows:
 
     @classmethod
     def of_none(cls, height: int, width: int) -> Self:
-        """So many rows without a node, and columns."""
+        """Rows without a node, ``height`` of them, ``width`` columns each."""
         free_units, free_mib, total_mib, model, exclusion = (
             np.full((height, width), number, np.int64) for number in NO_GPU
         )

@@ -117,7 +117,7 @@ class Table:
                 self._clear(name)
 
     def distinct(self, rows: Ints) -> Ints:
-        """Of these rows, of each kind the first: a policy makes the same of all of a kind."""
+        """The first of ``rows`` of each kind: a policy makes the same of all of a kind."""
         first: dict[int, int] = {}
         for row in rows.tolist():
             first.setdefault(self.kind[self.nodes[row]], row)

@@ -135,7 +135,7 @@ class _Beside:
         self._was_anothers()
 
     def renewed_by(self, holder: str) -> None:
-        """It was seen to be, or to stay, this one's; nobody's where that is empty."""
+        """Takes in whose the Lease was seen to be, or to stay; nobody's where ``holder`` is empty."""
         if self._forget is not None:
             self._forget.cancel()
             self._forget = None

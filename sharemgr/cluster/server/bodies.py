@@ -26,7 +26,7 @@ class Bodies:
         return body
 
     def take_in(self, size_bytes: int) -> None:
-        """So many more bytes are kept."""
+        """Counts bytes that are kept from now on."""
         self.bytes += size_bytes
         while self.bytes > self._bytes_max and self._incoming:
             next(iter(self._incoming)).refuse()
@@ -47,7 +47,7 @@ class Body:
         self._bytes = 0
 
     def take_in(self, size_bytes: int) -> None:
-        """So much of it came. It, or another, may be refused for that."""
+        """Counts what came of this body. It, or another, may be refused for that."""
         self._bytes += size_bytes
         self._bodies.take_in(size_bytes)
 
@@ -61,7 +61,7 @@ class Body:
         self._bodies.comes_no_more(self, dropped_bytes)
 
     def refuse(self) -> None:
-        """There is no room for it."""
+        """Refuses this body, for which there is no room."""
         self.is_refused = True
         self.drop()
         self._refuse()

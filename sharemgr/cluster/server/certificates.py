@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from edgeshare.contract.errors import InvalidRequest
+from edgeshare.folder_watch import FolderWatch
 from edgeshare.tls_files import load_authority, load_pair
 from edgeshare.waiting import first_of
-from edgeshare.watch import FolderWatch
 from sharemgr.cluster.config import Tls
 from sharemgr.cluster.issuing.signing import certificate_end
 from sharemgr.cluster.server import http1, http2

@@ -152,7 +152,7 @@ class Connection(ClientConnection):
 
     @property
     def _is_answering(self) -> bool:
-        """There is an answer to come."""
+        """Whether an answer is still to come."""
         return self._work is not None or bool(self._waiting)
 
     def _ask(self, body: bytes | None) -> None:

@@ -167,7 +167,7 @@ class Connection(ClientConnection):
             self._begin(number, too_long=True)
 
     def _refuse(self, number: int) -> None:
-        """There is no room for what a request brings, which is not whole."""
+        """Refuses a request that is not whole, for whose body there is no room."""
         stream = self._streams[number]
         stream.is_begun = True
         stream.body.clear()

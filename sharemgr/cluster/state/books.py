@@ -79,7 +79,7 @@ class Books:
         return [self._pods[uid] for uid in self._pods_on.get(node, ())]
 
     def pods_listed(self, pods: Iterable[SharePod]) -> None:
-        """These are all pods that are bound. One whose Binding is only assumed, or was only read, may be too new to be
+        """Takes in a list of all bound pods. One whose Binding is only assumed, or was only read, may be too new to be
         among them."""
         bound = {pod.uid: pod for pod in pods}
         for uid in (self._pods.keys() | self._over.keys() | self._left.others) - bound.keys() - self._unseen:
@@ -167,7 +167,7 @@ class Books:
         return said
 
     def nodes_listed(self, nodes: Iterable[AcceleratorNode]) -> None:
-        """These are all AcceleratorNodes."""
+        """Takes in a list of all AcceleratorNodes."""
         told = {node.name: node for node in nodes}
         for name in {*self.faults, *(node.inventory.node for node in self.ledger)} - told.keys():
             self.node_gone(name)
@@ -206,7 +206,7 @@ class Books:
         self.ledger.drop_node(name)
 
     def offers_listed(self, offers: Collection[Offer]) -> None:
-        """These are the cores and RAM of all nodes."""
+        """Takes in a list of all nodes' cores and RAM."""
         for name in self._left.nodes - {offer.node for offer in offers}:
             self.offered(Offer(name, None))
         for offer in offers:

@@ -19,7 +19,7 @@ MIB_THOUSANDTHS = 1000 << 20
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """So much processor time and RAM."""
+    """An amount of processor time and RAM."""
 
     cpu_milli: int = 0
     ram_mib: int = 0
@@ -90,7 +90,7 @@ class Left:
         return True
 
     def given_back(self, uid: str) -> str | None:
-        """It is over, or gone; returns its node, None where there was no such pod."""
+        """Takes in that a pod is over, or gone; returns its node, None where there was no such pod."""
         node, cores = self._others.pop(uid, (None, Cores()))
         if node is not None:
             self._taken[node] -= cores

@@ -10,8 +10,9 @@
 | it has the units and the memory | ``has_room`` |
 
 filter, prioritize and bind hold the devices of all nodes to them, as arrays (``placement/options.py``, ``placing.py``)
-or one node at a time (``singly.py``); preempt those of a node as they would be without some pods (``preemption.py``);
-what is reserved (``ledger.py``) the one device that was chosen. ``reasons.py`` words an ``Objection``.
+or one node at a time (``few_nodes.py``); preempt those of a node as they would be without some pods
+(``preemption.py``); what is reserved (``ledger.py``) the one device that was chosen. ``reasons.py`` words an
+``Objection``.
 """
 
 from collections.abc import Collection, Set

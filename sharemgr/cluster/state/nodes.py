@@ -78,7 +78,7 @@ class Node:
         return self._of_kind.keys()
 
     def of(self, kind: Accelerator) -> tuple[Device, ...]:
-        """Its devices of one kind."""
+        """The node's devices of one kind."""
         return self._of_kind.get(kind, ())
 
     def free(self, device: Device) -> tuple[int, int]:

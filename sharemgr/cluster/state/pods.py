@@ -18,6 +18,7 @@ from edgeshare.contract.names import (
     GPU_MODEL,
     SHARE_CLASS,
 )
+from edgeshare.contract.share_class import LATENCY
 from edgeshare.contract.units import parse_request_percent, peak
 from edgeshare.kube.objects.pod_containers import Container, mapping, text
 from edgeshare.kube.objects.pod_containers import containers as containers_of
@@ -27,7 +28,6 @@ from sharemgr.cluster.state.request import Ask, Program, Request
 
 Json = dict[str, Any]
 
-LATENCY = "latency"
 MODELS_MAX = 16
 CONTAINERS_MAX = 1_000
 """Of a pod, and of init containers as many. Each costs the loop some 17 µs at each look at its pod."""

@@ -50,7 +50,7 @@ class Directory:
         """Set when both were listed; nothing is there before."""
 
     def endpoints_listed(self, slices: Iterable[EndpointSlice]) -> None:
-        """These are all slices of endpoints that there are."""
+        """Takes in a list of all slices of endpoints."""
         self._slices = {each.name: each for each in slices if each.service == self._service.name}
         self._listed()
 
@@ -62,7 +62,7 @@ class Directory:
             self._slices[told.name] = told
 
     def nodes_listed(self, nodes: Iterable[Placed]) -> None:
-        """These are all nodes with devices that there are."""
+        """Takes in a list of all nodes with devices."""
         self._placed = {node.name: node for node in nodes}
         self._listed()
 

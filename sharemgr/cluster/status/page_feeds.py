@@ -7,16 +7,13 @@ from contextlib import contextmanager
 from functools import partial
 
 from edgeshare.contract.errors import EdgeshareError
-from edgeshare.shown.feed import LOOKS_MISSED, Feed
+from edgeshare.shown.feed import CLUSTER_LOOK_S, LOOKS_MISSED, Feed
 from edgeshare.shown.service_picture import service_picture, used_on_nodes
 from edgeshare.shown.used import Used
 from edgeshare.shown.waiting_pods import Waiting
 from edgeshare.v1.cluster_pb2 import ClusterState
 from edgeshare.waiting import first_of
 from sharemgr.cluster.status.query import Query
-
-LOOK_S = 5.0
-"""Between two looks, as `edgeshare top` has it of a cluster."""
 
 UNLISTED = "they are still being read, or may not be: the cluster part's log says why"
 
@@ -28,7 +25,7 @@ class WaitingPods:
         self._pods: dict[tuple[str, str], Waiting] | None = None
 
     def listed(self, pods: Iterable[Waiting]) -> None:
-        """These are all that there are."""
+        """Takes in a list of all pods that wait."""
         self._pods = {(pod.namespace, pod.pod): pod for pod in pods}
 
     def told(self, kind: str, pod: Waiting) -> None:
@@ -39,7 +36,8 @@ class WaitingPods:
             self._pods[pod.namespace, pod.pod] = pod
 
     def of(self, namespace: str) -> tuple[list[Waiting], str]:
-        """Those of a namespace, or of all where it is empty, by names; and why they are not known, where that is so."""
+        """The pods that wait in a namespace, or in all where it is empty, by names; and why they are not
+        known, where that is so."""
         if self._pods is None:
             return [], UNLISTED
         found = [pod for (of, _), pod in sorted(self._pods.items()) if namespace in ("", of)]
@@ -59,7 +57,7 @@ class PageFeeds:
         """``tell`` is Teller.whole; ``now_ns`` is monotonic."""
         self._tell = tell
         self._waiting = waiting
-        self._make = partial(Feed, LOOKS_MISSED * LOOK_S, now_ns, unix_ns)
+        self._make = partial(Feed, LOOKS_MISSED * CLUSTER_LOOK_S, now_ns, unix_ns)
         self._feeds = {Query(): self._make()}
         self._hurry = asyncio.Event()
 
@@ -67,7 +65,7 @@ class PageFeeds:
         """Looks again and again, until it is cancelled."""
         await self._look(Query(), self._feeds[Query()])
         while True:
-            await first_of(self._hurry, timeout_s=LOOK_S)
+            await first_of(self._hurry, timeout_s=CLUSTER_LOOK_S)
             self._hurry.clear()
             for query, feed in list(self._feeds.items()):
                 if feed.due():

@@ -7,10 +7,11 @@ from typing import Any, cast
 import pytest
 
 from edgeshare.cli.status.cluster import look
-from edgeshare.cli.status.cluster_live import LOOK_S, looks
+from edgeshare.cli.status.cluster_live import looks
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import ACCELERATOR_NODES
 from edgeshare.kube.kube import Kube
+from edgeshare.shown.feed import CLUSTER_LOOK_S
 
 
 class Answers:
@@ -41,7 +42,7 @@ def test_an_api_server_that_goes_away_leaves_what_was_seen_and_says_so_until_it_
     ]
     assert [each.notice.partition(": ")[2] for each in told] == ["", away, away, ""]
     assert told[0].at_s == told[1].at_s == told[2].at_s < told[3].at_s
-    assert pauses == [LOOK_S] * 3
+    assert pauses == [CLUSTER_LOOK_S] * 3
 
 
 def test_one_that_is_not_there_to_begin_with_is_an_error() -> None:

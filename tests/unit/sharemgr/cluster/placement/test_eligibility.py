@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from edgeshare.contract.errors import NoRoom, NotFound, Unavailable
+from sharemgr.cluster.placement.few_nodes import Judge, Sums
 from sharemgr.cluster.placement.placing import holding, rank
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.preemption import victims
 from sharemgr.cluster.placement.reasons import state_for
 from sharemgr.cluster.placement.shapes import Shapes
-from sharemgr.cluster.placement.singly import Judge, Sums
 from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.books import Books
 from sharemgr.cluster.state.eligibility import NOBODY, SEVERAL, Objection, has_room, held_by, is_exclusion, objection

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from edgeshare.contract.errors import EdgeshareError
 from sharemgr.cluster.placement import node_kinds
 from sharemgr.cluster.placement import table as table_module
+from sharemgr.cluster.placement.few_nodes import Fit, Judge
 from sharemgr.cluster.placement.node_kinds import NodeKinds
 from sharemgr.cluster.placement.placing import rank, take_best
 from sharemgr.cluster.placement.policies import POLICIES
 from sharemgr.cluster.placement.rows import Row
 from sharemgr.cluster.placement.shapes import Shapes
-from sharemgr.cluster.placement.singly import Fit, Judge
 from sharemgr.cluster.placement.table import Table
 from sharemgr.cluster.state.ledger import Ledger
 from sharemgr.cluster.state.nodes import Device, Inventory

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from edgeshare.contract.errors import Unavailable
+from edgeshare.shown.feed import CLUSTER_LOOK_S
 from edgeshare.shown.waiting_pods import Waiting
 from edgeshare.v1.cluster_pb2 import ClusterState, NodeState
-from sharemgr.cluster.status.page_feeds import LOOK_S, UNLISTED, PageFeeds, WaitingPods
+from sharemgr.cluster.status.page_feeds import UNLISTED, PageFeeds, WaitingPods
 from sharemgr.cluster.status.query import Query
 from tests.kit.machine.clock import Clock
 
@@ -44,7 +45,7 @@ class World:
     async def looks(self) -> list[Query]:
         """Whom the next look that is due asks about, if any, after the time between two."""
         before = len(self.asked)
-        self.let_pass(LOOK_S)
+        self.let_pass(CLUSTER_LOOK_S)
         await quiet()
         return self.asked[before:]
 

@@ -11,9 +11,10 @@ import pytest
 from edgeshare.contract.errors import EdgeshareError, Forbidden, InvalidRequest, Unauthenticated, Unavailable
 from edgeshare.http.answering import Page, Request, Stream
 from edgeshare.kube.calls import Calls
+from edgeshare.shown.feed import CLUSTER_LOOK_S
 from edgeshare.v1.cluster_pb2 import ClusterState, NodeState
 from sharemgr.cluster.status.page import COOKIE, ClusterPage
-from sharemgr.cluster.status.page_feeds import LOOK_S, PageFeeds, WaitingPods
+from sharemgr.cluster.status.page_feeds import PageFeeds, WaitingPods
 from sharemgr.cluster.status.query import Query
 from sharemgr.cluster.status.rights import FRESH_S, Rights
 from tests.kit.apiserver.answering_server import Server, answer
@@ -124,7 +125,7 @@ async def test_who_follows_is_told_until_his_right_is_gone(site: Site, let_pass:
     assert any(b'"name":"all"' in part for part in told)
     site.now_s += FRESH_S
     site.server.answers[:] = (KNOWN, NO)
-    let_pass(LOOK_S)
+    let_pass(CLUSTER_LOOK_S)
     with pytest.raises(StopAsyncIteration):
         await anext(stream.parts)
     running.cancel()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgeshare.watch import FOLDER_RETRY_S, FolderWatch
+from edgeshare.folder_watch import FOLDER_RETRY_S, FolderWatch
 
 SAFETY_S = 30
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharemgr.cluster.placement.singly import GPUS_MAX, _sum
+from sharemgr.cluster.placement.few_nodes import GPUS_MAX, _sum
 
 
 @given(
