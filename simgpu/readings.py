@@ -108,8 +108,8 @@ class Misuses:
         self.directory = directory
 
     def new(self) -> list[str]:
-        """The misuses since the last call, oldest first: the function of the driver, or the part of it that several have
-        in common, and what it was given or lacked, as in "cuEventQuery: destroyed event"."""
+        """The misuses since the last call, oldest first: the function of the driver, or the part of it that several
+        have in common, and what it was given or lacked, as in "cuEventQuery: destroyed event"."""
         whole, _, self._begun = (self._begun + self._file.read()).rpartition("\n")
         return whole.splitlines()
 

@@ -27,7 +27,7 @@ LEANING = re.compile(
 """How a docstring, a comment in C or one in Python begins that says nothing without the line above it."""
 
 DANGLING = re.compile(
-    r"(Also|Another|Both|He|Its?|Of (these|those)|So (long|many|much|often)|Such|That|The(ir|n|re|se|y)|The same|Those)\b"
+    r"(Also|Another|Both|He|Its?|Of (these|those)|So (long|many|much|often)|Such|Th(at|e same|eir|en|ere|ese|ey|ose))\b"
 )
 """How a docstring of a function or a class begins that does not say of what it is: who looks it up sees no other."""
 
