@@ -17,7 +17,7 @@ NAME_A_KIND = {
     "edgeshare/contract/names.py",  # its resource's
     "edgeshare/contract/accelerator_kind.py",  # its record
     "edgeshare/inventory/corals.py",  # how such devices are found
-    "edgeshare/cli/run.py",  # its option
+    "edgeshare/cli/device_choice.py",  # its option
     "edgeshare/inventory/contested.py",  # NVIDIA's plugins have GPUs alone
     "edgeshare/cli/doctor/rules.py",  # what is asked of NVIDIA's driver
 }
