@@ -59,3 +59,10 @@ def make_folder(path: Path, mode: int = SEARCHABLE) -> None:
     except FileExistsError:
         return
     path.chmod(mode)
+
+
+def clear_folder(path: Path) -> None:
+    """Makes room for a file that containers have mounted: a container runtime makes a folder where that is missing.
+    Raises OSError where something is in the folder."""
+    if path.is_dir():
+        path.rmdir()

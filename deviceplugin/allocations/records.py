@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from deviceplugin.files import RECORD_BYTES_MAX, make_folder, remove_unfinished, write_file
+from deviceplugin.files import RECORD_BYTES_MAX, clear_folder, make_folder, remove_unfinished, write_file
 from deviceplugin.inject.response import preloaded_library
 from deviceplugin.units.ledger import Allocation
 from deviceplugin.units.preference import by_device
@@ -44,9 +44,7 @@ class Records:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             make_folder(preload.parent)
-            # A container runtime makes a folder where a file that it has to mount is missing.
-            if preload.is_dir():
-                preload.rmdir()
+            clear_folder(preload)
             # Only what differs: on the flash of a small machine a write that waits for the disk takes
             # milliseconds.
             kept = _with_unknown_keys(ALLOCATION.dump_python(allocation, mode="json"), _json_of(record))

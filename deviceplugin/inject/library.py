@@ -15,7 +15,7 @@ import stat
 from collections.abc import Collection
 from pathlib import Path
 
-from deviceplugin.files import make_folder, remove_unfinished, write_file
+from deviceplugin.files import clear_folder, make_folder, remove_unfinished, write_file
 from edgeshare.bounded_file import read
 from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import HOOK_LIBRARY
@@ -64,7 +64,7 @@ class Library:
             self._folder.mkdir(parents=True, exist_ok=True)
             make_folder(path.parent)
             remove_unfinished(path.parent)
-            _clear_folder(path)
+            clear_folder(path)
             if not _is_intact(path, self.hash):
                 write_file(path, content, EXECUTABLE)
         except OSError as error:
@@ -120,12 +120,6 @@ class Library:
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:HASH_LENGTH]
-
-
-def _clear_folder(path: Path) -> None:
-    # A container runtime makes a folder where a file that it has to mount is missing.
-    if path.is_dir():
-        path.rmdir()
 
 
 def _is_intact(path: Path, library_hash: str) -> bool:
