@@ -5,7 +5,10 @@
 #include <stdint.h>
 
 /* Which of a program's short bursts are timed: one in some, so that what that costs the program stays a small part of its time.
- * A burst is what is submitted to an idle device until somebody waits for it. */
+ * A burst is what is submitted to an idle device until somebody waits for it. On the virtual clock (five programs of short
+ * bursts, three paces) timing each of them takes up to 1.4 % of a program's GPU time and tells that no nearer; one in eight
+ * takes up to 0.7 %, against one in 64, with which what is told was off by 0.12 % once, and else by as little. How soon a
+ * program that changes is seen to is not in these figures. */
 
 enum {
     ES_BURSTS_TIMED = 8,   /* one in so many, … */
