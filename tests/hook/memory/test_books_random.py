@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.kit.hook.memory_world import EXACT, OF_CONTEXTS, World
-from tests.kit.hook.stage import Stage
+from tests.kit.hook.stage import SUCCESS, Stage
 from tests.kit.properties.examples import examples
 
 STRETCH = 100
@@ -72,3 +72,16 @@ def test_after_any_sequence_all_memory_is_free_again_to_the_byte(programs: Path,
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
     some = settings(max_examples=examples(STRETCH), deadline=None, suppress_health_check=checks)
     seed(first)(some(given(STEPS)(lambda steps: play(programs, steps))))()
+
+
+def test_a_session_lasts_however_late_a_busy_manager_is(stage: Stage) -> None:
+    """Or what is random above would be how busy the machine is."""
+    world = World(stage)
+    asking = world.programs[0].client
+    with world.manager.paused():
+        asking.tell("info")
+        assert not asking.says_within(1.5)
+    assert asking.answer()[0] == SUCCESS
+    world.check()
+    assert len(world.manager.connections) == len(world.programs)
+    world.finish()

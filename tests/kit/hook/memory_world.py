@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from tests.kit.hook.connection import hung_up
 from tests.kit.hook.manager import CAP_MIB, MIB, PATIENCE_S, ScriptedManager
 from tests.kit.hook.stage import OUT_OF_MEMORY, SUCCESS, Client, Stage
 
@@ -71,7 +72,7 @@ class World:
         return manager
 
     def new_program(self) -> Program:
-        program = Program(self.stage.memory_client().ready())
+        program = Program(self.stage.patient_client().ready())
         assert program.client.do("start") == SUCCESS
         return program
 
@@ -241,7 +242,7 @@ class World:
         mib = 2 * halves_mib
         if seldom or not self.is_exact() or self.exact_mib() + mib > CAP_MIB:
             return
-        with self.manager.paused():
+        with self.manager.paused(), self.stage.standing():
             program = self.programs[who]
             make, end = EXACT[kind]
             assert program.client.do(make.format(bytes=mib * MIB, rows=512 * mib)) == SUCCESS
@@ -266,7 +267,9 @@ class World:
         return True
 
     def right(self) -> bool:
-        pids = {each.pid for each in self.manager.connections if each.pages is not None and not each.ended}
+        joined = [each for each in self.manager.connections if each.pages is not None and not each.ended]
+        # The manager may come late to the end of a session that its client has ended.
+        pids = {each.pid for each in joined if not hung_up(each.socket)}
         if not pids >= {program.client.process.pid for program in self.programs}:
             # One that is without its manager is held to the cap by itself alone.
             return False

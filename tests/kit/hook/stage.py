@@ -5,7 +5,8 @@ import selectors
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cuda_hook import wire
@@ -149,6 +150,7 @@ class Stage:
         self.log = folder / "hook.log"
         self.hook = hook
         self._folder = folder
+        self._stands = folder / "stands"
         self._programs = programs
         self._clients: list[Client] = []
 
@@ -180,6 +182,21 @@ class Stage:
             Client([sys.executable, str(SOURCES / "memory/memory.py")], self.environment(**environment))
         )
         return self._clients[-1]
+
+    def patient_client(self) -> Client:
+        """The same, which waits for its manager's answers for however long that takes: by the hook's time only while
+        the manager is said to be ``standing`` (``programs/patient.c``)."""
+        patient = self._folder / "patient.so"
+        if not patient.exists():
+            compile_program(patient, "patient.c", "-shared", "-fPIC")
+        return self.memory_client(LD_PRELOAD=f"{self.hook} {patient}", EDGESHARE_TEST_STANDS=str(self._stands))
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """Meanwhile patient clients take a manager that does not answer for hung."""
+        self._stands.touch()
+        yield
+        self._stands.unlink()
 
     def executed(self) -> list[Interval]:
         """All that the GPU has run so far, but for functions of the host: the hook queues some to time launches."""
