@@ -26,6 +26,8 @@ NOBODY = 65534
 OPEN_MAX = 256
 FEW = ("prlimit", f"--nofile={OPEN_MAX}", EDGESHARE)
 """So few descriptors the manager may have: fewer than whoever comes may open connections."""
+GARBAGE, GARBAGE_CALLS = b"\xff" * 10, 20
+"""No message of any kind; and so often it is sent."""
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -96,6 +98,21 @@ def test_who_follows_and_does_not_read_keeps_nobody_from_asking(testbed: Testbed
         assert codes.count(None) == STATUS_STREAMS_MAX
         assert codes.count(grpc.StatusCode.RESOURCE_EXHAUSTED) == len(streams) - STATUS_STREAMS_MAX
         assert testbed.status().devices
+
+
+def test_messages_that_cannot_be_read_are_refused_and_said_in_one_line(testbed: Testbed) -> None:
+    manager = testbed.manager()
+    before = manager.log()
+    with grpc.insecure_channel(f"unix:{testbed.runtime_dir / STATUS_SOCKET}") as channel:
+        for name in ("edgeshare.v1.ShareStatus/GetNodeStatus", "grpc.health.v1.Health/Check"):
+            call = channel.unary_unary(f"/{name}")
+            for _ in range(GARBAGE_CALLS):
+                with pytest.raises(grpc.RpcError):
+                    call(GARBAGE)
+        assert code_of(channel.unary_stream("/edgeshare.v1.ShareStatus/WatchShares")(GARBAGE)) is not None
+    assert testbed.status().devices
+    (line,) = manager.log().removeprefix(before).splitlines()
+    assert line.endswith("a call is refused: its message cannot be read")
 
 
 def code_of(stream: Iterator[object]) -> grpc.StatusCode | None:
