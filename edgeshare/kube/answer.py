@@ -34,6 +34,8 @@ class Answer:
         """Why nothing more comes."""
         self._news: asyncio.Future[None] | None = None
         """Somebody waits for it."""
+        self._take: Callable[[bytes], bytes] | None = None
+        """Who waits for it has it told to this."""
         self._heard_s = 0.0
         self._patience: asyncio.TimerHandle | None = None
 
@@ -42,13 +44,20 @@ class Answer:
         while not self.status:
             await self._more()
 
-    async def some(self) -> bytes:
+    async def some(self, take: Callable[[bytes], bytes] | None = None) -> bytes:
         """What is here of its content, and was not taken; waits where that is nothing. Empty at its end. Raises OSError
-        where it breaks off."""
+        where it breaks off.
+
+        What comes while it is waited is told to ``take``, in the call that brings it, so that nobody has to be woken
+        for it; it returns what it leaves, and then this returns that. What it raises, this raises."""
         while not self._parts:
             if self._is_whole:
                 return b""
-            await self._more()
+            self._take = take
+            try:
+                await self._more()
+            finally:
+                self._take = None
         some = b"".join(self._parts)
         self._parts.clear()
         if self._pending_bytes > PENDING_BYTES_MAX and self._done is not None:
@@ -86,6 +95,9 @@ class Answer:
             self._finish(is_kept=not self._is_last)
         elif self._head_bytes > HEAD_BYTES_MAX and not self.status:
             self.break_off(ConnectionError(f"an answer's head has more than {HEAD_BYTES_MAX} bytes"))
+            return
+        elif self._take is not None and self._parts and self._news is not None and not self._news.done():
+            self._hand_over(self._take, self._news)
             return
         elif self._pending_bytes > PENDING_BYTES_MAX:
             self._transport.pause_reading()
@@ -130,6 +142,20 @@ class Answer:
             await self._news
         finally:
             self._news = None
+
+    def _hand_over(self, take: Callable[[bytes], bytes], news: asyncio.Future[None]) -> None:
+        some = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        self._pending_bytes = 0
+        try:
+            left = take(some)
+        except Exception as error:
+            news.set_exception(error)
+            return
+        if left:
+            self._parts.append(left)
+            self._pending_bytes = len(left)
+            self._tell()
 
     def _tell(self) -> None:
         if self._news is not None and not self._news.done():

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, nullcontext
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar
@@ -42,7 +42,7 @@ class Answer(Protocol):
 
     status: int
 
-    async def some(self) -> bytes: ...
+    async def some(self, take: Callable[[bytes], bytes] | None = None) -> bytes: ...
 
     async def read(self) -> bytes: ...
 
@@ -131,8 +131,11 @@ class Calls:
                 raise Unavailable(f"the API server cannot be asked (GET {asked}): {_why(error)}") from error
         return reader.kept, reader.version
 
-    async def changes(self, path: str, selector: str, version: str, shape: Any = Any) -> AsyncGenerator[dict[str, Any]]:
-        """See Kube.changes. Of each object that is of the ``shape`` no more is made than that names (json_parts.py)."""
+    async def changes(
+        self, path: str, selector: str, version: str, tell: Callable[[dict[str, Any]], None], shape: Any = Any
+    ) -> None:
+        """Tells each change as it comes, and returns when the watch has ended; see Kube.changes. Of each object that is
+        of the ``shape`` no more is made than that names (json_parts.py). What ``tell`` raises ends it."""
         read = reader_of(Change[shape])
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
@@ -142,17 +145,12 @@ class Calls:
         with closing(answer):
             check_watch(path, version, answer.status)
             answer.end_when_silent(WATCH_S + CALL_TIMEOUT_S)
-            left = b""
-            while some := await _some(path, answer):
-                *lines, left = (left + some).split(b"\n")
-                if len(left) > LINE_BYTES_MAX:
-                    raise Unavailable(f"a watch of {path} broke off: a line of it has no end")
-                for number, line in enumerate(lines):
-                    if number:
-                        # What is here already is told without a pause, and there may be much of it.
-                        await asyncio.sleep(0)
-                    yield _change(path, line, read)
-            if left:
+            lines = _Lines(path, read, tell)
+            while some := await _some(path, answer, lines.take):
+                while some := lines.take(some):
+                    # What is here already is told without a pause, and there may be much of it.
+                    await asyncio.sleep(0)
+            if lines.begun:
                 raise Unavailable(f"a watch of {path} broke off: in a line")
 
     async def _ask(self, method: str, target: str, body: object = None, content_type: str = JSON) -> Answer:
@@ -161,6 +159,31 @@ class Calls:
         if authorization:
             fields["Authorization"] = authorization
         return await self._server.ask(method, target, fields, None if body is None else write(body))
+
+
+class _Lines:
+    """What comes of a watch: each line is a change, and is told."""
+
+    def __init__(
+        self, path: str, read: Callable[[bytes], dict[str, Any]], tell: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self.begun = b""
+        """What has come of a line whose end has not."""
+        self._path = path
+        self._read = read
+        self._tell = tell
+
+    def take(self, some: bytes) -> bytes:
+        """Tells the first change whose line ends in what came, and returns what comes after that."""
+        end = some.find(b"\n")
+        if end < 0:
+            self.begun += some
+            if len(self.begun) > LINE_BYTES_MAX:
+                raise Unavailable(f"a watch of {self._path} broke off: a line of it has no end")
+            return b""
+        line, self.begun = self.begun + some[:end], b""
+        self._tell(_change(self._path, line, self._read))
+        return some[end + 1 :]
 
 
 def _tls(settings: Configuration) -> ssl.SSLContext:
@@ -190,9 +213,9 @@ def _change(path: str, line: bytes, read: Callable[[bytes], dict[str, Any]]) -> 
     return parse_change(path, line) if change.get("type") == "ERROR" else change
 
 
-async def _some(path: str, answer: Answer) -> bytes:
+async def _some(path: str, answer: Answer, take: Callable[[bytes], bytes]) -> bytes:
     try:
-        return await answer.some()
+        return await answer.some(take)
     except OSError as error:
         raise Unavailable(f"a watch of {path} broke off: {_why(error)}") from error
 

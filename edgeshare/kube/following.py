@@ -7,8 +7,7 @@ it, and asks again at once where it is refused.
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from edgeshare.contract.errors import InvalidRequest, Unavailable
@@ -39,8 +38,8 @@ class Lister(Protocol):
     async def objects(self, path: str, selector: str, keep: Callable[[Json], T | None]) -> tuple[list[T], str]:
         """See Kube.objects."""
 
-    def changes(self, path: str, selector: str, version: str, shape: Any) -> AsyncGenerator[Json]:
-        """See Kube.changes, and Calls.changes of the ``shape``."""
+    async def changes(self, path: str, selector: str, version: str, tell: Callable[[Json], None], shape: Any) -> None:
+        """See Calls.changes."""
 
 
 class PutOff:
@@ -107,6 +106,15 @@ async def follow(
     trouble = Trouble(logger, f"{path} is not followed", f"{path} is followed again")
     # What comes after it is to be watched; empty: to be listed.
     version, is_known = "", False
+
+    def tell(change: Json) -> None:
+        nonlocal version
+        version = str(change["object"]["metadata"]["resourceVersion"])
+        kept = keep(change["object"]) if change["type"] != "BOOKMARK" else None
+        if kept is not None:
+            changed(change["type"], kept)
+        trouble.over()
+
     while True:
         try:
             if not version:
@@ -115,13 +123,7 @@ async def follow(
                 if put_off is not None:
                     put_off.is_behind = False
                 listed(items)
-            async with aclosing(lister.changes(path, selector, version, shape)) as changes:
-                async for change in changes:
-                    version = str(change["object"]["metadata"]["resourceVersion"])
-                    kept = keep(change["object"]) if change["type"] != "BOOKMARK" else None
-                    if kept is not None:
-                        changed(change["type"], kept)
-                    trouble.over()
+            await lister.changes(path, selector, version, tell, shape)
         except STUMBLES as error:
             if isinstance(error, Expired):
                 version = ""

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
@@ -56,8 +56,8 @@ class Answer:
         self._response = response
         self._silent_s: float | None = None
 
-    async def some(self) -> bytes:
-        """See answer.Answer."""
+    async def some(self, take: Callable[[bytes], bytes] | None = None) -> bytes:
+        """See answer.Answer; nothing is told to ``take``."""
         with _as_os_errors():
             async with asyncio.timeout(self._silent_s):
                 return await self._response.content.readany()

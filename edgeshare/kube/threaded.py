@@ -4,7 +4,7 @@ take turns in running Python, and each answer to kube-scheduler would wait for w
 time)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -45,8 +45,10 @@ class InThreads:
         """See Kube.objects; ``keep`` is called in the thread."""
         return await detached.call(partial(self._kube.objects, path, selector, keep))
 
-    async def changes(self, path: str, selector: str, version: str, shape: Any = Any) -> AsyncGenerator[dict[str, Any]]:
-        """See Kube.changes. Who ends it ends the watch, too, once a line of that has come that is waited for."""
+    async def changes(
+        self, path: str, selector: str, version: str, tell: Callable[[dict[str, Any]], None], shape: Any = Any
+    ) -> None:
+        """See Calls.changes. Who ends it ends the watch, too, once a line of that has come that is waited for."""
         changes = self._kube.changes(path, selector, version)
         while (change := await detached.call(lambda: next(changes, None))) is not None:
-            yield change
+            tell(change)

@@ -9,8 +9,10 @@ from tests.kit.apiserver.answering_server import BOUND, END, HANG_UP, PODS, SAFE
 
 async def changes(calls: Calls) -> list[Json]:
     """What is told until the watch ends."""
+    told: list[Json] = []
     async with asyncio.timeout(SAFETY_S):
-        return [each async for each in calls.changes(PODS, BOUND, "7")]
+        await calls.changes(PODS, BOUND, "7", told.append)
+    return told
 
 
 FIRST = json.dumps(change("b", "8")).encode() + b"\n"

@@ -177,8 +177,7 @@ async def test_what_is_told_at_once_is_told_with_pauses(server: Server, calls: C
     server.answers = [chunks(FIRST * count) + END]
     beside = asyncio.create_task(others())
     between = []
-    async for _ in calls.changes(PODS, "", "7"):
-        between.append(turns)
+    await calls.changes(PODS, "", "7", lambda change: between.append(turns))
     beside.cancel()
     assert len(between) == count
     assert all(after > before for before, after in pairwise(between))
