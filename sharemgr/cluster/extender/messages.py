@@ -1,9 +1,10 @@
 """What kube-scheduler says to an extender, parsed; in JSON the fields are called as in Go (k8s.io/kube-scheduler,
 extender/v1/types.go)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import Any, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -88,6 +89,15 @@ class Candidates:
         return self.node_names
 
 
+class Binding(NamedTuple):
+    """A pod that is to be bound, as BindingArgs say."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+
 class _Args(TypedDict):
     """Args, of whose pod that is read which is looked at."""
 
@@ -95,7 +105,18 @@ class _Args(TypedDict):
     NodeNames: NotRequired[list[str] | None]
 
 
+class _BindingArgs(TypedDict):
+    """BindingArgs as they come."""
+
+    PodName: str
+    PodNamespace: str
+    PodUID: str
+    Node: str
+
+
 _read_args = reader_of(_Args)
+_read_binding = reader_of(_BindingArgs)
+_is_name = re.compile(rf"{NAME[:-1]}\Z").match
 
 M = TypeVar("M", bound=Message)
 
@@ -110,6 +131,19 @@ def parse(model: type[M], body: bytes) -> M:
         what = f"expected {model.__name__} of kube-scheduler's extender: {where[:200]}: {first['msg']}"
         # A name can hold anything.
         raise InvalidRequest(ascii(what)[1:-1]) from error
+
+
+def parse_binding(body: bytes) -> Binding:
+    """Reads BindingArgs. Raises InvalidRequest for what is none, as ``parse`` does, which takes longer."""
+    try:
+        read = _read_binding(body)
+    except ValueError:
+        read = {}
+    told = [read.get(key, "") for key in ("PodNamespace", "PodName", "PodUID", "Node")]
+    if all(len(each) <= NAME_MAX and _is_name(each) for each in told):
+        return Binding(*told)
+    args = parse(BindingArgs, body)
+    return Binding(args.namespace, args.name, args.uid, args.node)
 
 
 def parse_args(body: bytes) -> Candidates:

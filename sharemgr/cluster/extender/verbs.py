@@ -8,7 +8,7 @@ from typing import Any
 from edgeshare.contract.errors import EdgeshareError, InvalidRequest
 from sharemgr.cluster.extender.assigner import Assigner
 from sharemgr.cluster.extender.binding import Binder
-from sharemgr.cluster.extender.messages import BindingArgs, PreemptionArgs, parse, parse_args
+from sharemgr.cluster.extender.messages import PreemptionArgs, parse, parse_args, parse_binding
 from sharemgr.cluster.extender.metrics import Metrics
 from sharemgr.cluster.placement.preemption import is_being_made_room_for, victims
 from sharemgr.cluster.placement.reasons import unmangled
@@ -55,9 +55,9 @@ class Verbs:
         return [{"Host": name, "Score": score} for name, score in scores.items()]
 
     async def _bind(self, body: bytes) -> object:
-        args = parse(BindingArgs, body)
+        binding = parse_binding(body)
         try:
-            await self._binder.bind(args.namespace, args.name, args.uid, args.node)
+            await self._binder.bind(*binding)
         except EdgeshareError as error:
             self._metrics.unbound.labels(reason=type(error).__name__).inc()
             return {"Error": unmangled(str(error))}

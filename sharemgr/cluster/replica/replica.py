@@ -30,6 +30,9 @@ from sharemgr.cluster.server.serving import Server, Verb
 
 logger = logging.getLogger(__name__)
 
+GARBAGE_OBJECTS = 20_000
+"""So many new objects are made before circles are looked for among them: some 2 MiB."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -192,8 +195,10 @@ class _Running:
                 told = (each.keep, self.listed(each), each.changed, each.shape)
                 tasks.create_task(follow(calls, each.path, each.selector, *told))
             await self._whole.wait()
-            # What was listed stays: going through it again and again would take up to 0.1 s each time.
+            # What was listed stays: going through it again and again would take up to 0.1 s each time. And of what comes
+            # and stays for a while, pods and what they hold, little makes circles: it is looked at less often.
             gc.freeze()
+            gc.set_threshold(GARBAGE_OBJECTS)
             tasks.create_task(self.session.run())
             if announced is not None:
                 tasks.create_task(announce(calls, announced))
