@@ -39,7 +39,7 @@ class Asking:
     best: Holding | None = None
     """What it gets on the best of them, if nothing changes there."""
     since: int = 0
-    """The assigner's revision then."""
+    """When that node had last changed then (ledger.changed_at)."""
     is_recent: bool = True
     """It was filtered since ``forget_idle`` was last called."""
 
@@ -67,10 +67,6 @@ class Assigner:
         """By node and kind of device: what is free there, in words."""
         self._changed: set[str] = set()
         """Nodes, since ``fits_now`` was last asked."""
-        self._revision = 0
-        """Counts up with each change."""
-        self._changed_at: dict[str, int] = {}
-        """By node: the revision of its last change."""
 
     def pods_listed(self, pods: Collection[SharePod]) -> None:
         """Takes in a list of all bound pods. Also those that were assigned by others say what shapes come."""
@@ -148,13 +144,14 @@ class Assigner:
             asking.best, asking.scores = (found[0], {found[0].node: found[1]}) if found is not None else (None, {})
         else:
             asking.scores, asking.best = self._placers.scored(pod.uid, pod.request, names)
-        asking.since = self._revision
-        if self._keeps_choice and asking.best is not None:
-            self.promises.make(asking.best)
-            self._refresh()  # of what is no news to the pod itself
-            asking.since = self._revision
-            # kube-scheduler says why nodes are left out only where none is left.
-            return Filtered([asking.best.node], {}, {})
+        best = asking.best
+        if best is not None:
+            if self._keeps_choice:
+                self.promises.make(best)
+            asking.since = self.books.ledger.changed_at(best.node)
+            if self._keeps_choice:
+                # kube-scheduler says why nodes are left out only where none is left.
+                return Filtered([best.node], {}, {})
         fitting = [name for name in names if name in asking.scores]
         return Filtered(fitting, self._failed(pod, [name for name in names if name not in asking.scores]), {})
 
@@ -180,20 +177,20 @@ class Assigner:
         Raises NoRoom with the reason, NotFound where the node has no such devices, InvalidRequest for a fault."""
         if pod.fault:
             raise InvalidRequest(f"pod {pod}: {pod.fault}")
-        self._refresh()
         there = self.books.ledger.node(node)
         lacking = [part.kind for part in pod.request.parts if there is None or not there.of(part.kind)]
         if lacking:
             raise NotFound(f"node {node}: {unmangled(self.books.faults.get(node, no_devices(*lacking)))}")
         chosen = self._found(pod, node)
         if chosen is None:
+            # What filter found there is not what is there now.
             self.promises.end(pod.uid)
             self._refresh()
             chosen = self._placers.on(pod.uid, pod.request, node)
         if chosen is None:
             raise NoRoom(f"node {node}: {self._why(pod, node)}")
         placed = pod._replace(node=node, assignment=assigned_to(pod, chosen))
-        return placed, self.books.holding(placed)
+        return placed, self.books.holding(placed, chosen)
 
     def waits(self) -> list[SharePod]:
         """The pods that were turned down when they were last filtered."""
@@ -230,7 +227,7 @@ class Assigner:
         asking = self._asking.get(pod.uid)
         # Who is together with whom is decided on other nodes, too.
         if asking is not None and asking.best is not None and asking.pod.request == pod.request:
-            unchanged = self._changed_at.get(node, 0) <= asking.since
+            unchanged = self.books.ledger.changed_at(node) == asking.since
             if asking.best.node == node and unchanged and not pod.request.affinity:
                 return asking.best
         return None
@@ -257,9 +254,6 @@ class Assigner:
         return f"{wish(pod.request)}: {', '.join(told)}"
 
     def _refresh(self) -> None:
-        changed = self._placers.update()
-        self._revision += bool(changed)
-        for name in changed:
+        for name in self._placers.update():
             self._states.pop(name, None)
             self._changed.add(name)
-            self._changed_at[name] = self._revision

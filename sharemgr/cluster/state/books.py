@@ -229,9 +229,10 @@ class Books:
             return Inventory(inventory.node, inventory.devices)
         return Inventory(inventory.node, inventory.devices, left.cpu_milli, left.ram_mib)
 
-    def holding(self, pod: SharePod) -> Holding:
-        """What a pod has by its assignment. Raises InvalidRequest where that says what cannot be."""
-        return self._held.of(pod, self._devices(pod.node))
+    def holding(self, pod: SharePod, chosen: Holding | None = None) -> Holding:
+        """What a pod has by its assignment, which may have been written of what was ``chosen``. Raises InvalidRequest
+        where that says what cannot be."""
+        return self._held.of(pod, self._devices(pod.node), chosen)
 
     def _hold(self, pod: SharePod) -> None:
         try:

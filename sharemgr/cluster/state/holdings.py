@@ -19,12 +19,13 @@ class Held:
         self._known: dict[str, tuple[SharePod, Mapping[str, Device], Holding]] = {}
         """By uid; the oldest first."""
 
-    def of(self, pod: SharePod, devices: Mapping[str, Device]) -> Holding:
-        """See hold."""
+    def of(self, pod: SharePod, devices: Mapping[str, Device], chosen: Holding | None = None) -> Holding:
+        """See hold. What was ``chosen`` for a pod of one container, and one device, is all that it has."""
         known = self._known.get(pod.uid)
         if known is not None and known[0] is pod and known[1] is devices:
             return known[2]
-        found = hold(pod, devices)
+        is_chosen = chosen is not None and len(chosen.takes) == len(pod.containers) == len(pod.containers[0]) == 1
+        found = chosen if chosen is not None and is_chosen else hold(pod, devices)
         self._known.pop(pod.uid, None)
         if len(self._known) == HELD_MAX:
             del self._known[next(iter(self._known))]

@@ -32,6 +32,9 @@ class Ledger:
         self._aside: dict[str, Holding] = {}
         """What room is kept for, by pod."""
         self._changed: dict[str, None] = {}
+        self._changes = 0
+        self._changed_at: dict[str, int] = {}
+        """By node: how many changes there had been with its last."""
         self.kinds: set[Accelerator] = set()
         """Of devices, of which any node has ever told one."""
         self._affinities: dict[str, Counter[tuple[str, str]]] = {}
@@ -61,6 +64,10 @@ class Ledger:
         """The nodes that changed, came or went since the last call."""
         changed, self._changed = list(self._changed), {}
         return changed
+
+    def changed_at(self, name: str) -> int:
+        """A number that is another one after each change of that node."""
+        return self._changed_at.get(name, 0)
 
     def set_inventory(self, inventory: Inventory) -> None:
         """A node has told what it has; what pods hold of it stays."""
@@ -209,7 +216,7 @@ class Ledger:
                     del self._affinities[holding.affinity]
 
     def _node(self, name: str) -> Node:
-        self._changed[name] = None
+        self._note_change(name)
         node = self._nodes.get(name)
         if node is None:
             node = self._nodes[name] = Node(name)
@@ -220,8 +227,12 @@ class Ledger:
         if node is None or node.inventory != Inventory(name, ()):
             return
         if not (node.use or node.cpu_milli or node.ram_mib or node.listed):
-            self._changed[name] = None
+            self._note_change(name)
             del self._nodes[name]
+
+    def _note_change(self, name: str) -> None:
+        self._changes += 1
+        self._changed[name], self._changed_at[name] = None, self._changes
 
 
 def _count(counter: Counter[T], what: T, sign: int) -> None:
