@@ -2,7 +2,7 @@
 for a few nodes arrays cost more to make than all that is in them. A score is the same to the last bit."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from edgeshare.contract.units import UNITS_PER_DEVICE
@@ -32,14 +32,16 @@ class _Node(NamedTuple):
 
     gpus: tuple[Gpu, ...]
     """One for each column."""
-    first: dict[Gpu, int]
+    first: list[int]
     """The place of the first of those that are alike: few differ."""
+    like: list[int]
+    """Of each, which of these it is like."""
     idle: list[int]
     """The places of those of which nobody has a part."""
     most_units: int
     """Free of one."""
-    usable: dict[Gpu, int]
-    """Units of each."""
+    usable: list[int]
+    """Units of each that is the first."""
     usable_units: int
     """Of all."""
     worth: float
@@ -77,7 +79,7 @@ class Sums:
         """Of all its units, where its cores reach that level."""
         worth = node.worths.get(level)
         if worth is None:
-            worth = node.worths[level] = self._worth(node.gpus, node.usable, level)
+            worth = node.worths[level] = self._worth(node.gpus, node.first, node.like, node.usable, level)
         return worth
 
     def stranded(self, free_units: int, cpu_milli: int, ram_mib: int) -> float:
@@ -86,19 +88,21 @@ class Sums:
 
     def _node(self, row: Row, cpu_milli: int, ram_mib: int) -> _Node:
         gpus = (*row.gpus, *[NO_GPU] * (self._width - len(row.gpus)))
-        first: dict[Gpu, int] = {}
-        for place, gpu in enumerate(gpus):
-            first.setdefault(gpu, place)
+        numbers: dict[Gpu, int] = {}
+        # By their numbers from here on: to look for a GPU takes longer than all else that is done with it.
+        like = [numbers.setdefault(gpu, len(numbers)) for gpu in gpus]
+        first = [like.index(number) for number in range(len(numbers))]
         idle = [place for place, gpu in enumerate(gpus) if gpu.free_units == UNITS_PER_DEVICE]
-        usable = {gpu: _usable(gpu.free_units, gpu.free_mib, gpu.total_mib) for gpu in first}
-        usable_units = sum([usable[gpu] for gpu in gpus])
+        usable = [_usable(gpu.free_units, gpu.free_mib, gpu.total_mib) for gpu in numbers]
+        usable_units = sum([usable[number] for number in like])
         level = self.level(cpu_milli)
-        worth = self._worth(gpus, usable, level)
+        worth = self._worth(gpus, first, like, usable, level)
         return _Node(
             gpus,
             first,
+            like,
             idle,
-            max([gpu.free_units for gpu in first]),
+            max([gpu.free_units for gpu in numbers]),
             usable,
             usable_units,
             worth + self.of_idle.of(gpus[0].model, level, len(idle)),
@@ -106,9 +110,12 @@ class Sums:
             {level: worth},
         )
 
-    def _worth(self, gpus: Sequence[Gpu], usable: Mapping[Gpu, int], level: int) -> float:
-        of_each = {gpu: self.of_gpu.of(gpu.model, level, units) for gpu, units in usable.items()}
-        return _sum([of_each[gpu] for gpu in gpus])
+    def _worth(
+        self, gpus: Sequence[Gpu], first: Sequence[int], like: Sequence[int], usable: Sequence[int], level: int
+    ) -> float:
+        of = self.of_gpu.of
+        of_each = [of(gpus[place].model, level, units) for place, units in zip(first, usable, strict=True)]
+        return _sum([of_each[number] for number in like])
 
 
 class Judge:
@@ -135,12 +142,15 @@ class Judge:
         growths = self._growths.setdefault(level, {})
         gpus, idle = node.gpus, len(node.idle)
         places = []
-        for place in node.idle if ask.is_whole else node.first.values():
+        growth_at = {}
+        for place in node.idle if ask.is_whole else node.first:
             gpu = gpus[place]
-            if gpu not in growths:
-                growths[gpu] = self._growth(level, gpu)
-            if growths[gpu] != NO_ROOM:
+            growth = growths.get(gpu)
+            if growth is None:
+                growth = growths[gpu] = self._growth(level, gpu)
+            if growth != NO_ROOM:
                 places.append(place)
+                growth_at[place] = growth
         if len(places) < ask.devices:
             return None
         gain = sums.worth(node, level) - node.worth
@@ -149,7 +159,7 @@ class Judge:
         for place in places[:1] if ask.is_whole else places:
             gpu = gpus[place]
             idle_after = idle - (ask.devices if ask.is_whole else gpu.free_units == UNITS_PER_DEVICE)
-            growth = growths[gpu] + sums.of_idle.of(gpu.model, level, idle_after) + gain
+            growth = growth_at[place] + sums.of_idle.of(gpu.model, level, idle_after) + gain
             found = growth - stranded - TIE_UNITS * idle_after
             if best < 0 or found > score:
                 best, score = place, found
