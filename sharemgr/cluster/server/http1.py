@@ -3,9 +3,11 @@ without TLS, as beside it in its pod."""
 
 import asyncio
 from collections import deque
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from http import HTTPStatus
+from typing import Any
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
@@ -54,7 +56,7 @@ class Connection(ClientConnection):
         self._is_deaf = False
         """A body is too long: what still comes is passed over, so that its client reads the answer before the end."""
         self._waiting: deque[_Request] = deque()
-        self._work: asyncio.Task[Answer] | None = None
+        self._work: asyncio.Task[None] | None = None
         """An answer is waited for."""
         self._is_paused = False
         """Its client does not read what it was answered."""
@@ -172,16 +174,19 @@ class Connection(ClientConnection):
             if isinstance(found, Answer):
                 self._send(request, found)
             else:
-                self._work = asyncio.create_task(found)
-                self._work.add_done_callback(partial(self._answered, request))
+                self._work = asyncio.create_task(self._answer_later(request, found))
 
-    def _answered(self, request: _Request, work: asyncio.Task[Answer]) -> None:
-        self._work = None
-        if work.cancelled():
+    async def _answer_later(self, request: _Request, found: Coroutine[Any, Any, Answer]) -> None:
+        # Sent from here, and not when the task is found to be done: that is another turn of the loop.
+        try:
+            answer = await found
+        finally:
+            self._work = None
             request.kept.drop()
-        else:
-            self._send(request, work.result())
-            self._answer_waiting()
+        self._send(request, answer)
+        if self._waiting:
+            # Not from this task: what waits for nothing is answered without one.
+            self._loop.call_soon(self._answer_waiting)
 
     def _send(self, request: _Request, answer: Answer) -> None:
         request.kept.drop()
