@@ -18,6 +18,7 @@ ROOT = HERE.parents[1]
 
 pytest.register_assert_rewrite("tests.kit.onenode.pods.given")
 
+from tests.kit.onenode.ahead import command  # noqa: E402
 from tests.kit.onenode.images import project_image  # noqa: E402
 from tests.kit.onenode.installed.parts import Parts  # noqa: E402
 from tests.kit.onenode.installed.release import GPUS, MACHINE  # noqa: E402
@@ -59,26 +60,32 @@ def is_left_to_soak(item: pytest.Item) -> bool:
     return kubelet not in (None, KUBERNETES) and item.get_closest_marker("each_kubelet") is None
 
 
-@pytest.fixture(scope="session")
-def image(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Makes edgeshare's image, where a test is to come that needs it, beside what runs before that one."""
-    make = (sys.executable, "-c", "from tests.kit.onenode.images import project_image; project_image()")
-    if any(uses(item, "edgeshare") for item in request.session.items):
-        # Whoever installs it waits for this one, and finds out by itself why there is none.
-        with subprocess.Popen(make, cwd=ROOT):
-            yield
-    else:
-        yield
+MAKING = pytest.StashKey[subprocess.Popen[bytes]]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What tests to come need, and what takes long to make, is made beside those before. Of several workers the first
+    one sees to it. Whoever needs it waits for it, and finds out by itself why there is none."""
+    worker = getattr(session.config, "workerinput", {}).get("workerid", "gw0")
+    make = command(getattr(item, "fixturenames", ()) for item in session.items)
+    if make and worker == "gw0" and not session.config.option.collectonly:
+        session.config.stash[MAKING] = subprocess.Popen(make, cwd=ROOT)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Nothing is being made any more."""
+    if making := session.config.stash.get(MAKING, None):
+        making.wait()
 
 
 @pytest.fixture(scope="session")
-def archive(image: None) -> Path:
+def archive() -> Path:
     """The archive of edgeshare's image."""
     return project_image()[1]
 
 
 @pytest.fixture(scope="session")
-def node(image: None) -> Iterator[Node]:
+def node() -> Iterator[Node]:
     """The node of this machine, Ready; one that runs already (`make cluster`) is used and left up."""
     shared = Node(default_layout())
     found_up = shared.is_up and shared.runs
