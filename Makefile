@@ -118,18 +118,23 @@ test-shares: build setup
 test-cluster: build setup
 	$(pytest) $(BESIDE) tests/assigner tests/deploy tests/web tests/cluster
 
-# All of them, whatever fails, and then a line for each. Those on the node wait for most of their time: they are beside the
-# others, and what they say comes at their end, as does what lint says, which needs nothing that is built. What measures is
-# last, when nothing else runs.
+# All of them, whatever fails, and then a line for each. Those on the node are what a run waits for, as they wait for most
+# of their time: they go before the others. Those on the virtual clock, which find the same however long they take, have
+# what test-parts leaves, which waits, too; test-unit leaves nothing. What these two and lint say comes at their end. What
+# measures is last, when nothing else runs.
 test: setup
-	@rm -f $(GROUPS_OF_TEST:%=build/junit/%.xml); mkdir -p build; \
-	trap 'kill $$lint $$cluster 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
-	$(MAKE) --no-print-directory lint >build/lint.log 2>&1 & lint=$$!; \
+	@rm -f $(GROUPS_OF_TEST:%=build/junit/%.xml); mkdir -p build; failed=0; \
+	trap 'kill $$lint $$cluster $$virtual 2>/dev/null' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+	nice -n 10 $(MAKE) --no-print-directory lint >build/lint.log 2>&1 & lint=$$!; \
 	$(MAKE) --no-print-directory build || exit; \
 	$(MAKE) --no-print-directory test-cluster >build/test-cluster.log 2>&1 & cluster=$$!; \
 	echo "test-cluster runs beside the others, into build/test-cluster.log"; \
-	$(MAKE) --no-print-directory --keep-going test-unit test-parts test-virtual; failed=$$?; \
+	nice -n 5 $(MAKE) --no-print-directory test-unit || failed=$$?; \
+	nice -n 10 $(MAKE) --no-print-directory test-virtual >build/test-virtual.log 2>&1 & virtual=$$!; \
+	echo "test-virtual runs beside what follows, into build/test-virtual.log"; \
+	nice -n 5 $(MAKE) --no-print-directory test-parts || failed=$$?; \
 	wait $$lint || failed=$$?; lint=; cat build/lint.log; \
+	wait $$virtual || failed=$$?; virtual=; cat build/test-virtual.log; \
 	wait $$cluster || failed=$$?; cluster=; cat build/test-cluster.log; \
 	$(MAKE) --no-print-directory test-shares || failed=$$?; \
 	$(PYTHON_IN_VENV) tools/summary.py $(GROUPS_OF_TEST) && exit $$failed
