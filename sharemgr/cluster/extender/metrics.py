@@ -114,7 +114,6 @@ class Metrics:
         if assigner is not None and binder is not None:
             yield from _standing(assigner, binder)
 
-
     def _histogram(self, name: str, text: str, rows: Mapping[tuple[tuple[str, str], ...], Seconds]) -> Metric:
         """``rows`` are by their labels."""
         family = HistogramMetricFamily(f"{PREFIX}_{name}", text, labels=[label for label, _ in next(iter(rows), ())])
