@@ -56,10 +56,11 @@ def test_a_write_that_was_cut_off_leaves_what_was_there(tmp_path: Path) -> None:
         b'{"version": "1", "allocations": []}',
         b'{"version": 1, "allocations": [{"id": 7}]}',
         b'{"version": 1, "allocations": [7]}',
+        b'{"version": 1, "allocations": [{"id": "a", "more\\ud800": 1}]}',
         b"[" * 200_000,
         b" " * (BYTES_MAX + 1),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_a_damaged_file_is_set_aside_and_said(tmp_path: Path, text: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(tmp_path)

@@ -121,6 +121,8 @@ def _content(text: bytes) -> Any:
     """What a text that ``save`` wrote says. Raises ValueError for whatever no version of it writes."""
     try:
         content: Any = json.loads(text)
+        # Half of a surrogate pair, which json.loads lets through: protobuf has no error for a name with one.
+        json.dumps(content, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(content, dict):
