@@ -147,9 +147,11 @@ class Calls:
             answer.end_when_silent(WATCH_S + CALL_TIMEOUT_S)
             lines = _Lines(path, read, tell)
             while some := await _some(path, answer, lines.take):
-                while some := lines.take(some):
-                    # What is here already is told without a pause, and there may be much of it.
+                left = lines.take(some)
+                while left:
+                    # What is here already would be told without a pause, and there may be much of it.
                     await asyncio.sleep(0)
+                    left = lines.take(left)
             if lines.begun:
                 raise Unavailable(f"a watch of {path} broke off: in a line")
 

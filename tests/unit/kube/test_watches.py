@@ -1,6 +1,7 @@
 """Watches from the event loop, against a server on a real socket that answers as the test has it. That they suit a real
 API server is shown in tests/assigner."""
 
+import asyncio
 import json
 
 import pytest
@@ -16,8 +17,10 @@ from tests.kit.apiserver.answering_server import (
     EXPIRED,
     HANG_UP,
     LARGEST,
+    PODS,
     SAFETY_S,
     TOO_OLD,
+    Json,
     Server,
     answer,
     change,
@@ -40,6 +43,38 @@ async def test_a_watch_tells_each_change_until_it_ends(server: Server, calls: Ca
         "allowWatchBookmarks": "1",
         "timeoutSeconds": str(WATCH_S),
     }
+
+
+async def test_a_change_is_told_in_the_call_that_brings_it_and_what_stumbles_over_it_ends_the_watch(
+    server: Server, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No task is woken for a change, but for what has come with the answer's head."""
+    tasks: list[asyncio.Task[None] | None] = []
+    is_told = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(watch(change("a", "8")))
+        for version in ("9", "10"):
+            await is_told.wait()
+            is_told.clear()
+            writer.write(watch(change("a", version)).partition(b"\r\n\r\n")[2])
+        await reader.read()
+        writer.close()
+
+    def tell(change: Json) -> None:
+        tasks.append(asyncio.current_task())
+        is_told.set()
+        if change["object"]["metadata"]["resourceVersion"] == "10":
+            raise KeyError("because")
+
+    monkeypatch.setattr(server, "_serve", serve)
+    watching = asyncio.create_task(calls.changes(PODS, BOUND, "7", tell))
+    async with asyncio.timeout(SAFETY_S):
+        with pytest.raises(KeyError, match="because"):
+            await watching
+        await server.left()
+    assert tasks == [watching, None, None]
 
 
 GZIP = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n"
