@@ -59,10 +59,13 @@ class Loop:
                 for kind in ("ADDED", "DELETED"):
                     await self._server.tell(PODS, kind, pod.object(self._server.next_version()))
 
-    async def _filter(self, pod: Pod) -> str:
-        """The node that the assigner chooses. Raises Unavailable where there is none."""
+    async def _filter(self, pod: Pod, tried: str = "") -> str:
+        """The node that the assigner chooses. Raises Unavailable where there is none. Of a node that was ``tried`` in
+        vain its Binding may be in doubt, as its answer came too late: then it can go to no other."""
         seen = [self._names[(self._first + place) % len(self._names)] for place in range(min(SEEN, len(self._names)))]
         self._first += len(seen)
+        if tried and tried not in seen:
+            seen.append(tried)
         answer = await self._scheduler.ask("filter", {"Pod": pod.asked(1), "Nodes": None, "NodeNames": seen})
         if len(answer["NodeNames"]) != 1:
             raise Unavailable(f"the assigner finds no node for pod {pod.name}: {str(answer)[:300]}")
@@ -73,7 +76,7 @@ class Loop:
         asked = {"PodName": pod.name, "PodNamespace": NAMESPACE, "PodUID": pod.uid}
         while (await self._scheduler.ask("bind", {**asked, "Node": node}))["Error"]:
             self.refused += 1
-            node = await self._filter(pod)
+            node = await self._filter(pod, node)
         if phase is Phase.TOLD:
             await self._tell(pod, Stage.SCHEDULED)
 

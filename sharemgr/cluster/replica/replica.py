@@ -195,8 +195,8 @@ class _Running:
                 told = (each.keep, self.listed(each), each.changed, each.shape)
                 tasks.create_task(follow(calls, each.path, each.selector, *told))
             await self._whole.wait()
-            # What was listed stays: going through it again and again would take up to 0.1 s each time. And what comes and
-            # stays for a while, pods and what they hold, makes few circles: it is looked at less often.
+            # What was listed stays: going through it again and again would take up to 0.1 s each time. And what comes
+            # and stays for a while, pods and what they hold, makes few circles: it is looked at less often.
             gc.freeze()
             gc.set_threshold(GARBAGE_OBJECTS)
             tasks.create_task(self.session.run())
