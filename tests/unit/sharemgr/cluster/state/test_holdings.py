@@ -60,6 +60,21 @@ def test_what_is_chosen_is_written_by_kind_and_read_as_it_was() -> None:
     assert set(books.holding(pod(text)).takes) == {Take("g", 40, 400), Take("u", 60, 0, KIND)}
 
 
+def test_what_was_chosen_for_one_device_is_what_it_has_and_else_what_is_written_is_read() -> None:
+    """Also where two containers of a pod have parts of one device: it has them together."""
+    one = pod(None, tpu="", on="")
+    chosen = Holding("u1", "n", (Take("g", 40, 400),))
+    placed = one._replace(node="n", assignment=assigned_to(one, chosen))
+    assert Held().of(placed, {"g": G}, chosen) is chosen
+    assert Held().of(placed, {"g": G}) == chosen
+    beside = {"name": "beside", "resources": {"limits": {GPU: "20"}}}
+    main = {"name": "main", "resources": {"limits": {GPU: "40"}}}
+    two = pod(None, on="", containers=[main, beside])
+    both = Holding("u1", "n", (Take("g", 40, 400), Take("g", 20, 200)))
+    placed = two._replace(node="n", assignment=assigned_to(two, both))
+    assert Held().of(placed, {"g": G}, both).takes == (Take("g", 60, 600),)
+
+
 def test_an_init_container_hands_its_edgetpu_on() -> None:
     init = [{"name": "fetch", "resources": {"limits": {TPU: "80"}}}]
     asking = pod({"fetch": {TPU: ["t"]}, "main": {TPU: ["t"]}}, gpu="", initContainers=init)
