@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from time import monotonic, monotonic_ns
 from typing import TypeVar
 
@@ -54,6 +54,7 @@ class Service:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._metrics = Metrics()
+        self._answers = cache(self._metrics.answers.labels)
 
     def begin(self, calls: Calls) -> Session:
         """See Core."""
@@ -116,7 +117,7 @@ class Service:
 
     def answered(self, verb: str, status: int) -> None:
         """See Core."""
-        self._metrics.answers[verb, f"{status:d}"] += 1
+        self._answers(verb, status).inc()
 
     def ended(self, kind: Ending) -> None:
         """See Core."""

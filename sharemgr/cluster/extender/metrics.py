@@ -1,15 +1,11 @@
 """What the assigner tells Prometheus of itself. docs/parts/assigner.md explains each."""
 
 import time
-from bisect import bisect_left
-from collections import Counter as Counts
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 
-from prometheus_client import Counter
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.utils import floatToGoString
+from prometheus_client import Counter, Histogram
+from prometheus_client.core import Metric
 
 from edgeshare.contract.accelerator_kind import KINDS, AcceleratorKind
 from edgeshare.contract.errors import InvalidRequest, Unavailable
@@ -26,60 +22,31 @@ BUCKETS_S = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.0
 """Around the target of 10 ms, and up to kube-scheduler's own limit of 5 s."""
 
 
-class Seconds:
-    """How long something took, each time, as a histogram has it; counted by the event loop alone. One of the library's
-    takes a lock for each number of it, and five times as long."""
-
-    __slots__ = ("_counts", "sum_s")
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(BUCKETS_S) + 1)
-        self.sum_s = 0.0
-
-    def observe(self, seconds: float) -> None:
-        """It took so long."""
-        self._counts[bisect_left(BUCKETS_S, seconds)] += 1
-        self.sum_s += seconds
-
-    def time(self) -> "Timing":
-        """What is entered meanwhile."""
-        return Timing(self)
-
-    @property
-    def buckets(self) -> list[tuple[str, float]]:
-        """How many took at most so long."""
-        return list(zip(map(floatToGoString, (*BUCKETS_S, float("inf"))), accumulate(self._counts), strict=True))
-
-
-class Timing:
-    """Entered while something is done: how long that takes."""
-
-    __slots__ = ("_seconds", "_started_s")
-
-    def __init__(self, seconds: Seconds) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> None:
-        self._started_s = time.perf_counter()
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._seconds.observe(time.perf_counter() - self._started_s)
-
-
 class Metrics:
     """What was counted since the process began; and, of whoever leads, how things stand."""
 
     def __init__(self) -> None:
-        self._began_s = time.time()
-        self._verb_seconds: dict[str, Seconds] = {}
-        self.binding_seconds = Seconds()
-        self.answers: Counts[tuple[str, str]] = Counts()
-        """Requests for verbs, by verb and HTTP status."""
+        self.verb_seconds = Histogram(
+            f"{PREFIX}_verb_seconds",
+            "How long a verb took, from its message to its answer.",
+            ["verb"],
+            buckets=BUCKETS_S,
+            registry=None,
+        )
+        self.binding_seconds = Histogram(
+            f"{PREFIX}_binding_seconds",
+            "How long the API server took to answer a Binding: a part of bind.",
+            buckets=BUCKETS_S,
+            registry=None,
+        )
         self.bound = Counter(f"{PREFIX}_bindings", "Pods that were bound.", registry=None)
         self.unbound = Counter(f"{PREFIX}_bindings_failed", "Bindings that came to nothing.", ["reason"], registry=None)
         self.turned_down = Counter(f"{PREFIX}_turned_down", "Filterings after which no node was left.", registry=None)
         self.refused = Counter(
             f"{PREFIX}_messages_refused", "Messages of kube-scheduler that could not be read.", ["verb"], registry=None
+        )
+        self.answers = Counter(
+            f"{PREFIX}_answers", "Requests for verbs, by what was answered (HTTP).", ["verb", "status"], registry=None
         )
         self.ended = Counter(
             f"{PREFIX}_connections_ended", "Connections that were ended, by why.", ["reason"], registry=None
@@ -93,47 +60,32 @@ class Metrics:
 
     def measuring(self, verb: str) -> Callable[[], "Measuring"]:
         """What makes what is entered while that verb is answered."""
-        return partial(Measuring, self._verb_seconds.setdefault(verb, Seconds()), self.refused.labels(verb))
+        return partial(Measuring, self.verb_seconds.labels(verb), self.refused.labels(verb))
 
     def families(self, assigner: Assigner | None, binder: Binder | None) -> Iterator[Metric]:
         """All of them; ``assigner`` and ``binder`` are None while another replica leads."""
-        took = "How long a verb took, from its message to its answer."
-        yield self._histogram("verb_seconds", took, {(("verb", verb),): it for verb, it in self._verb_seconds.items()})
-        took = "How long the API server took to answer a Binding: a part of bind."
-        yield self._histogram("binding_seconds", took, {(): self.binding_seconds})
-        for each in (self.bound, self.unbound, self.turned_down, self.refused):
-            yield from each.collect()
-        answers = "Requests for verbs, by what was answered (HTTP)."
-        answered = CounterMetricFamily(f"{PREFIX}_answers", answers, labels=("verb", "status"))
-        for labels, count in self.answers.items():
-            answered.add_metric(labels, count, created=self._began_s)
-        yield answered
-        for each in (self.ended, self.retries):
+        counted = (self.bound, self.unbound, self.turned_down, self.refused, self.answers)
+        for each in (self.verb_seconds, self.binding_seconds, *counted, self.ended, self.retries):
             yield from each.collect()
         yield _gauge("leading", "1 on the replica that answers.", assigner is not None)
         if assigner is not None and binder is not None:
             yield from _standing(assigner, binder)
 
-    def _histogram(self, name: str, text: str, rows: Mapping[tuple[tuple[str, str], ...], Seconds]) -> Metric:
-        """``rows`` are by their labels."""
-        family = HistogramMetricFamily(f"{PREFIX}_{name}", text, labels=[label for label, _ in next(iter(rows), ())])
-        for labels, seconds in rows.items():
-            family.add_metric([value for _, value in labels], seconds.buckets, seconds.sum_s)
-            family.add_sample(f"{PREFIX}_{name}_created", dict(labels), self._began_s)
-        return family
 
+class Measuring:
+    """Entered while a verb is answered: how long that takes, and whether its message is refused."""
 
-class Measuring(Timing):
-    """Entered while a verb is answered: whether its message is refused, too."""
+    __slots__ = ("_refused", "_seconds", "_started_s")
 
-    __slots__ = ("_refused",)
-
-    def __init__(self, seconds: Seconds, refused: Counter) -> None:
-        super().__init__(seconds)
+    def __init__(self, seconds: Histogram, refused: Counter) -> None:
+        self._seconds = seconds
         self._refused = refused
 
+    def __enter__(self) -> None:
+        self._started_s = time.perf_counter()
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        super().__exit__(kind)
+        self._seconds.observe(time.perf_counter() - self._started_s)
         if kind is not None and issubclass(kind, InvalidRequest | Unavailable):
             self._refused.inc()
 
