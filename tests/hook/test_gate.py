@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -145,6 +146,7 @@ def test_a_lone_client_that_was_idle_for_long_gives_its_slice_back(stage: Stage,
 
 def test_gpu_time_is_reported_as_it_was_executed(stage: Stage, manager: ScriptedManager) -> None:
     client = stage.client().ready().start()
+    began_ns = time.monotonic_ns()
     client.tell("launch 1000 300")
     manager.hears(wire.Request)
     number = manager.grant_until(client.answers, contended=False)
@@ -152,10 +154,10 @@ def test_gpu_time_is_reported_as_it_was_executed(stage: Stage, manager: Scripted
     assert client.do("sync") == SUCCESS
     manager.revoke()
     manager.hears_release(number)
-    ran = stage.executed()
-    assert sum(interval.end_ns - interval.begin_ns for interval in ran) == 300 * MS
-    # Beside other work the device may stand still in between. (How exact it is, is held in tests/virtual.)
-    assert 0.95 * 300 * MS <= told_gpu_ns(manager) <= 1.05 * (ran[-1].end_ns - ran[0].begin_ns)
+    passed_ns = time.monotonic_ns() - began_ns
+    assert sum(interval.end_ns - interval.begin_ns for interval in stage.executed()) == 300 * MS
+    # Of a thread that is put aside more may be told, never more than passed. (tests/virtual holds how exact it is.)
+    assert 0.95 * 300 * MS <= told_gpu_ns(manager) <= passed_ns
 
 
 def test_gpu_time_is_reported_where_launches_take_long(programs: Path) -> None:
