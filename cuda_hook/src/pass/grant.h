@@ -35,8 +35,8 @@ bool es_grant_release(uint32_t number, bool foretold) ES_LOCKED(es_state_lock);
 bool es_grant_pause(void);
 void es_grant_resume(void);
 
-/* The same for a thread that is to submit something while no other does; es_grant_include ends it, if it is that thread's. One
- * that does not come to that for a millisecond keeps nobody out any more. */
+/* Shuts the gate for all threads but one, which is to submit something while no other does. False when the gate is not open.
+ * es_grant_include opens it again, if it is that thread's to open; after a millisecond without that it keeps nobody out any more. */
 bool es_grant_exclude(const struct es_slot *slot);
 void es_grant_include(const struct es_slot *slot);
 

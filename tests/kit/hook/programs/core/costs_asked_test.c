@@ -164,6 +164,32 @@ static void of_functions_that_are_due_one_is_timed_alone_now_and_then(void) {
         CHECK(alone[key] == 1 || alone[key] == 2);
 }
 
+static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void) {
+    static struct es_costs table;
+    struct es_cost *entry = es_costs_find(&table, 7), *other = es_costs_find(&table, 8);
+
+    learn(&table, 7, 2000);
+    learn(&table, 8, 2000);
+    for (int i = 0; i < 2 * ES_COSTS_STALE; i++) {
+        es_costs_count(&table, false);
+        es_costs_miss(&table, 7, 1);
+        if (i % 2 == 0)
+            es_costs_miss(&table, 8, 1);
+    }
+    es_costs_miss(&table, 8, 1);
+    CHECK(es_costs_due(&table, entry) && !es_costs_due(&table, other));
+    es_costs_put_off(&table, other);
+    CHECK(es_costs_due(&table, entry));
+    es_costs_put_off(&table, entry);
+    /* That was its turn: the next one is some batches later. */
+    for (int i = 0; i < ES_COSTS_APART; i++) {
+        CHECK(!es_costs_due(&table, entry) && !es_costs_due(&table, other));
+        es_costs_count(&table, false);
+        es_costs_miss(&table, 8, 1);
+    }
+    CHECK(!es_costs_due(&table, entry) && es_costs_due(&table, other));
+}
+
 static void a_call_is_compared_with_its_like(void) {
     static struct es_costs calls;
 
@@ -258,6 +284,7 @@ void test_costs_asked(void) {
     a_gap_in_an_exact_time_does_not_count_beside_others();
     a_function_that_is_not_known_or_due_again_has_no_cost();
     of_functions_that_are_due_one_is_timed_alone_now_and_then();
+    one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting();
     a_call_is_compared_with_its_like();
     an_estimate_that_is_far_too_low_does_not_last();
     a_function_asks_again_where_it_is_found_to_be_short();

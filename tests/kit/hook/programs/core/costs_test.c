@@ -151,32 +151,6 @@ static void an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one(voi
     CHECK(entry->exact == 3 && entry->ns > 1800);
 }
 
-static void one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting(void) {
-    static struct es_costs table;
-    struct es_cost *entry = es_costs_find(&table, 7), *other = es_costs_find(&table, 8);
-
-    learn(&table, 7, 2000);
-    learn(&table, 8, 2000);
-    for (int i = 0; i < 2 * ES_COSTS_STALE; i++) {
-        es_costs_count(&table, false);
-        es_costs_miss(&table, 7, 1);
-        if (i % 2 == 0)
-            es_costs_miss(&table, 8, 1);
-    }
-    es_costs_miss(&table, 8, 1);
-    CHECK(es_costs_due(&table, entry) && !es_costs_due(&table, other));
-    es_costs_put_off(&table, other);
-    CHECK(es_costs_due(&table, entry));
-    es_costs_put_off(&table, entry);
-    /* That was its turn: the next one is some batches later. */
-    for (int i = 0; i < ES_COSTS_APART; i++) {
-        CHECK(!es_costs_due(&table, entry) && !es_costs_due(&table, other));
-        es_costs_count(&table, false);
-        es_costs_miss(&table, 8, 1);
-    }
-    CHECK(!es_costs_due(&table, entry) && es_costs_due(&table, other));
-}
-
 static void where_exact_times_are_unlike_each_other_all_times_count(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
@@ -297,7 +271,6 @@ void test_costs(void) {
     one_that_is_long_is_timed_once_more_as_soon_as_one_that_was_never_timed_exactly();
     what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong();
     an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one();
-    one_that_is_due_and_cannot_be_timed_keeps_nobody_waiting();
     where_exact_times_are_unlike_each_other_all_times_count();
     exact_times_that_are_found_wrong_are_taken_anew_and_again_and_again_are_given_up();
     an_exact_time_is_given_up_where_a_batch_of_it_had_far_more();
