@@ -198,7 +198,7 @@ def _listen(server: Server, path: Path, mode: int) -> None:
 
 
 def _listener_at(path: Path) -> socket.socket:
-    """Another descriptor of the socket of this process that listens at a path; to be closed. Raises OSError."""
+    """A second descriptor of the socket of this process that listens at a path; to be closed. Raises OSError."""
     for path_of_fd in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
             # One that another thread has closed since it was listed, or that cannot be had twice, is none of ours.

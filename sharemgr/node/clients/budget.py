@@ -81,14 +81,14 @@ class Whole:
         self._common = Budget(most, burst)
 
     def part(self, units: int, devices: int) -> Part:
-        """That of an allocation of so many units, of all that so many devices have."""
+        """What an allocation may do that has so many units, of all that so many devices have."""
         rate = max(1, self._guaranteed * units // (devices * UNITS_PER_DEVICE))
         guaranteed = Budget(rate, max(self._start, GUARANTEE_BURST_S * rate))
         return Part(Budget(self._most, self._burst), guaranteed, self._common)
 
 
 def clients_most(descriptors: int) -> int:
-    """So many clients may be in where the process may have so many descriptors."""
+    """How many clients may be in where the process may have so many descriptors."""
     left = descriptors - min(OTHER_DESCRIPTORS, descriptors // 2)
     return max(1, min(CLIENTS_MOST, left // CLIENT_DESCRIPTORS))
 
@@ -123,8 +123,8 @@ class Places:
 
 
 class NodePlaces:
-    """Those of a node: half of them are guaranteed, to allocations by their units, and the rest is of whoever comes
-    first."""
+    """The places of a node: half of them are guaranteed, to allocations by their units, and the rest is of whoever
+    comes first."""
 
     __slots__ = ("_guaranteed", "common_left")
 
@@ -134,5 +134,5 @@ class NodePlaces:
         """So many are there for any allocation."""
 
     def part(self, units: int, devices: int) -> Places:
-        """Those of an allocation of so many units, of all that so many devices have; it has one at least."""
+        """The places of an allocation of so many units, of all that so many devices have; it has one at least."""
         return Places(max(1, self._guaranteed * units // (devices * UNITS_PER_DEVICE)), self)

@@ -277,7 +277,7 @@ class Client:
             self.end()
 
     def _begin(self, pages: GatePages, now_ns: int) -> None:
-        """It has its pages, and takes part from now on."""
+        """The client has its pages, and takes part from now on."""
         terms = self._terms
         self.pages = pages
         terms.memory.join(self.client_id, pages)

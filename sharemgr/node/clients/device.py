@@ -123,7 +123,7 @@ class DeviceArbiter:
         self._perform(self._arbiter.update(allocation_id, share, self._hear(now_ns)), now_ns)
 
     def remove(self, allocation_id: str, now_ns: int) -> None:
-        """Its clients are gone."""
+        """The allocation takes part no more: its clients are gone."""
         self._perform(self._arbiter.remove(allocation_id, self._hear(now_ns)), now_ns)
         del self._gates[allocation_id]
         self._pages_of.pop(allocation_id, None)

@@ -44,7 +44,7 @@ class Glances:
         self._waiting()
 
     def _waiting(self) -> dict[str, AllocationServer]:
-        """Those that still wait, by id."""
+        """The servers of allocations that still wait, by id."""
         waiting = {each: self._servers[each] for each in self._ids if each in self._servers}
         waiting = {each: server for each, server in waiting.items() if server.waits}
         self._ids = set(waiting)

@@ -36,7 +36,7 @@ class Records:
         self._left = 0
 
     def opened(self, number: int, granted_at_ns: int, beside: bool) -> None:
-        """Its gate was opened under a number; ``beside``: others may be let in beside it."""
+        """The client's gate was opened under a number; ``beside``: others may be let in beside it."""
         if self._claims.shown(number, granted_at_ns):
             self.counters.opened(granted_at_ns)
         self._beside = beside

@@ -40,7 +40,7 @@ class Counters:
         """So many looks at the devices came one after the other in which its pages told of no use."""
 
     def opened(self, granted_at_ns: int) -> None:
-        """Its gate was opened after it had been closed."""
+        """The client's gate was opened after it had been closed."""
         if not self._used.queued:
             # It could submit nothing since it was read last, and that may be long ago.
             self._moved_at_ns = self._read_at_ns = max(self._read_at_ns, granted_at_ns)
@@ -115,7 +115,7 @@ class Claims:
         self._claimed_ns = 0
 
     def shown(self, number: int, granted_at_ns: int) -> bool:
-        """Its gate shows a number; whether that is the first one since it released."""
+        """The client's gate shows a number; whether that is the first one since it released."""
         first = not self._first
         if first:
             self._first = number
@@ -125,7 +125,7 @@ class Claims:
         return first
 
     def released(self) -> None:
-        """It gave its grant back."""
+        """The client gave its grant back."""
         self._first = 0
 
     def has_shown(self, number: int) -> bool:

@@ -54,7 +54,7 @@ class ContextSizes:
         self._failed = ""
 
     def take_in(self, device: Device) -> None:
-        """There is such a device."""
+        """Takes in of what model a device is."""
         self._kinds[device.id] = Kind(device.model[:NAME_CHARACTERS_MAX], self._driver[:NAME_CHARACTERS_MAX])
 
     def get(self, device_id: str, otherwise: int, /) -> int:

@@ -133,8 +133,8 @@ class Contender(Standing):
             self.asking_clients += 1
 
     def grant(self, number: int, begin_ns: int, now_ns: int, runs_on: bool = False) -> None:
-        """It is granted the device from a time on. ``runs_on``: a drain of it was given up, so that what it used until
-        then may be reported later, and what it used before an earlier such grant still."""
+        """The contender is granted the device from a time on. ``runs_on``: a drain of it was given up, so that what it
+        used until then may be reported later, and what it used before an earlier such grant still."""
         unheard_ns, paid_ns = begin_ns - self.granted_ns - self.gpu_ns, max(0, self.charged_ns - self.gpu_ns)
         self.unheard_ns = self.unheard_ns + unheard_ns if runs_on else 0
         self.paid_ns = self.paid_ns + paid_ns if runs_on else 0
@@ -246,7 +246,7 @@ class Contender(Standing):
         return late_ns + unheard_ns - paid_ns
 
     def end_wait(self, at_ns: int) -> None:
-        """It waits no more, where it did: the device was free for it, or it left."""
+        """The contender waits no more, where it did: the device was free for it, or it left."""
         if self.wait_from_ns >= 0:
             self.window.add_wait(self.wait_from_ns, at_ns)
             self.wait_from_ns = -1

@@ -114,7 +114,7 @@ class Gate:
             self.bucket_ns = min(0, self.lag_ns + bucket_ns)
 
     def hand_over(self, now_ns: int) -> None:
-        """It is turns from now on: what it owes here it owes there, and what it is owed."""
+        """Turns begin: what the allocation owes here it owes there, and what it is owed."""
         self.standing.lag_ns, self.standing.left_ns = self.lag_ns, now_ns
 
     def begin_turns(self, now_ns: int) -> None:
@@ -123,8 +123,8 @@ class Gate:
         self.turns_gpu_ns = 0
 
     def note_turns(self, gpu_ns: int, away_ns: int, now_ns: int) -> None:
-        """It says that it used so much by turns since it was asked last. What one has that wants nothing says nothing
-        of turns."""
+        """The allocation says that it used so much by turns since it was asked last. What one has that wants nothing
+        says nothing of turns."""
         if not gpu_ns and not self.demand.works:
             return
         if now_ns - self.turns_worked_ns > away_ns:
@@ -154,7 +154,7 @@ class Gate:
             self.turn_ns = 0
 
     def wake(self, now_ns: int) -> None:
-        """It has work."""
+        """The allocation has work."""
         if not self.active:
             # It has not fallen short of anything yet.
             self.demand.used = self.request

@@ -37,11 +37,11 @@ class Grants(ABC):
 
     @abstractmethod
     def ready(self, contender: Contender) -> None:
-        """It has work and its gates are closed: it waits, or is throttled."""
+        """The contender has work and its gates are closed: it waits, or is throttled."""
 
     @abstractmethod
     def woke(self, contender: Contender) -> None:
-        """It was made ready after it had had no work."""
+        """The contender was made ready after it had had no work."""
 
     @abstractmethod
     def released(self, contender: Contender, returns: bool) -> None:
@@ -50,7 +50,7 @@ class Grants(ABC):
 
     @abstractmethod
     def sleep(self, contender: Contender) -> None:
-        """It has no work and is not expected to have any in a moment."""
+        """The contender has no work and is not expected to have any in a moment."""
 
     @abstractmethod
     def report(self, contender: Contender, client: Client, gpu_ns: int, now_ns: int) -> None:
@@ -133,7 +133,7 @@ class Grants(ABC):
             self.compete_again(contender)
 
     def _forgive(self, contender: Contender) -> None:
-        """Its clients owe no release any more for the grant whose drain was waited for no longer."""
+        """The contender's clients owe no release any more for the grant whose drain was waited for no longer."""
         for client in contender.clients.values():
             if client.opened:
                 client.given_up = client.opened
@@ -154,7 +154,7 @@ class Grants(ABC):
         return contender.revoked_ns + expected_ns + self._settings.drain_grace_ns
 
     def _learn_drain(self, contender: Contender) -> None:
-        """It has drained."""
+        """The contender has drained."""
         foretold_ns = contender.passed_ns or contender.foretold_ns
         late_ns = self._now_ns - foretold_ns if foretold_ns else 0
         contender.drains.learn(self._now_ns - contender.revoked_ns, late_ns)

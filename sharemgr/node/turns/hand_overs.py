@@ -37,7 +37,7 @@ class HandOvers:
             self._look()
 
     def forget(self, contender: Contender) -> None:
-        """It was removed."""
+        """The contender was removed."""
         if self._told_ns.pop(contender, 0):
             self._look()
 

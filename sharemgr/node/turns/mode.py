@@ -24,7 +24,7 @@ LEAST_TURNS_NS = NS_PER_S // 10
 
 
 class Mode:
-    """Both kinds of grants of one device, and which of them it has now."""
+    """The two kinds of grants of one device, and which of them it has now."""
 
     def __init__(self, settings: Settings, ends: Ends, rule: Rule, hand_overs: HandOvers) -> None:
         numbers = Numbers()

@@ -65,7 +65,7 @@ class Window:
         self._add(self.held, begin_ns, end_ns, held_ns)
 
     def add_wait(self, begin_ns: int, end_ns: int) -> None:
-        """It waited from begin to end."""
+        """The allocation waited from begin to end."""
         self._add(self.waited, begin_ns, end_ns, end_ns - begin_ns)
         self._waits[self._slot] = max(self._waits[self._slot], end_ns - begin_ns)
 

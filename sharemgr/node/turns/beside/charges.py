@@ -18,7 +18,7 @@ def take_over(gates: list[Gate], rule: Rule, now_ns: int) -> None:
 
 
 def hand_over(gates: list[Gate], most_ns: int, longest_ns: int, now_ns: int) -> None:
-    """It is turns from now on, and what they owe and are owed is as here, but for credit beyond the most (cap)."""
+    """Turns begin, and what the gates owe and are owed is then as it was here, but for credit beyond the most (cap)."""
     cap([gate for gate in gates if gate.active], most_ns, longest_ns)
     for gate in gates:
         gate.hand_over(now_ns)

@@ -91,7 +91,7 @@ class Beside:
             self.take_turns(now_ns)
 
     def take_turns(self, now_ns: int) -> None:
-        """It is turns for a while: side by side somebody gets less."""
+        """Turns begin, for a while: side by side somebody gets less."""
         if self.in_turns:
             return
         if now_ns - self._tried_ns > 2 * self._lasts_ns:

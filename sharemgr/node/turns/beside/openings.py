@@ -117,13 +117,13 @@ class Openings(Grants):
         return self.give_commands()
 
     def ready(self, contender: Contender) -> None:
-        """It has work and its gates are closed."""
+        """The contender has work and its gates are closed."""
         if contender.wait_from_ns < 0:
             contender.wait_from_ns = self._now_ns
         contender.phase = WAITING
 
     def woke(self, contender: Contender) -> None:
-        """It was made ready after it had had no work: the look that follows sees it."""
+        """The contender was made ready after it had had no work: the look that follows sees it."""
 
     def released(self, contender: Contender, returns: bool) -> None:
         """A client of an allocation whose gates are open has drained or is gone."""
@@ -139,17 +139,17 @@ class Openings(Grants):
             self.sleep(contender)
 
     def sleep(self, contender: Contender) -> None:
-        """It has no work, or its gate would be open."""
+        """The contender has no work, or its gate would be open."""
         contender.end_wait(self._now_ns)
         contender.drained_ns = -1
         contender.phase = IDLE
 
     def report(self, contender: Contender, client: Client, gpu_ns: int, now_ns: int) -> None:
-        """It is charged by its pages."""
+        """A client says what GPU time it used: its allocation is charged by the pages all the same."""
         client.reported_ns = now_ns
 
     def note_held(self, contender: Contender) -> None:
-        """Its window is as settled."""
+        """Leaves the contender's window as it was settled."""
 
     def contends(self, contender: Contender) -> bool:
         """Others are in, or may come in."""

@@ -162,7 +162,7 @@ class Gates:
         divide([other for other in self.gates if other.active], gate.lag_ns)
 
     def end(self, now_ns: int) -> None:
-        """It is turns from now on. Credit beyond a slice is for what was long, as that of one that comes is."""
+        """Turns begin. Credit beyond a slice is for what was long, as that of one that comes is."""
         for gate in self.gates:
             gate.begin_turns(now_ns)
         hand_over(self.gates, self.slice_ns, self.longest_ns, now_ns)
@@ -183,7 +183,7 @@ class Gates:
         self.longest_ns = max(self.longest_ns, hidden_ns)
 
     def rest(self, now_ns: int) -> None:
-        """It is turns; whether it is to be for longer."""
+        """Looks, while turns are taken, whether they are to be taken for longer."""
         self.beside.look(now_ns)
 
     def settle(self, now_ns: int) -> None:

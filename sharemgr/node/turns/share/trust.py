@@ -55,8 +55,8 @@ class Gap:
         self.lacks_ns = self.excess_ns = 0
 
     def check(self, reported_ns: int, used_ns: int, most_ns: int) -> None:
-        """So much was reported since the last check, when so much was used by the driver's word, of a time that there
-        was ``most_ns`` for it."""
+        """Takes in what was reported since the last check, what was used by the driver's word, and ``most_ns``, the
+        time that there was for it."""
         self.lacks_ns = max(0, int(self.lacks_ns * STAYS + FIT * used_ns - reported_ns))
         self.excess_ns = max(0, int(self.excess_ns * STAYS + reported_ns - most_ns))
 
@@ -121,7 +121,7 @@ class Trust:
         return self._gap.fits(pending_ns, EXCESS_NS // 2)
 
     def lose(self, now_ns: int) -> int:
-        """It lies: it is believed no more for a while. Returns what it is known to have hidden."""
+        """The allocation lies: it is believed no more for a while. Returns what it is known to have hidden."""
         hidden_ns = self._gap.lacks_ns
         self.lies = False
         self._gap.clear()

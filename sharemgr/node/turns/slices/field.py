@@ -95,7 +95,7 @@ class Field:
         self.slice_end_ns = self._ends.place(self, now_ns + slice_ns)
 
     def forget(self, contender: Contender) -> None:
-        """It was removed, and sleeps for ever."""
+        """The contender was removed, and sleeps for ever."""
         if self.turn is contender:
             self.turn = None
         self.rivals.forget(contender)

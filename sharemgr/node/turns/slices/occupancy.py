@@ -36,7 +36,7 @@ class Occupancy:
         self.overruns.clear()
 
     def forget(self, contender: Contender) -> None:
-        """It was removed."""
+        """The contender was removed."""
         self._field.forget(contender)
         self.overruns.forget(contender)
 
@@ -63,8 +63,8 @@ class Occupancy:
             contender.note_held(now_ns)
 
     def correct(self, contender: Contender) -> None:
-        """It has drained: what it was charged for without having had the device is nobody's, but for an interruption of
-        another's turn for it, and what it used while the one before it was still charged is its."""
+        """The contender has drained: what it was charged for without having had the device is nobody's, but for an
+        interruption of another's turn for it, and what it used while the one before it was still charged is its."""
         competition = self._field.competition
         before, contender.before = contender.before, None
         owes_ns, contender.owes_ns = contender.owes_ns, 0

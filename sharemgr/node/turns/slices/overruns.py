@@ -25,7 +25,7 @@ class Overruns:
         self._vain_ns: dict[Contender, int] = {}  # what others were charged for since, and did not use
 
     def add(self, contender: Contender) -> None:
-        """Its drain is waited for no more."""
+        """The contender's drain is waited for no more."""
         for other in [each for each in self._running if each is not contender and not each.runs_on]:
             del self._running[other]
         if not self._running:
@@ -41,7 +41,7 @@ class Overruns:
         self._running.clear()
 
     def forgive(self, contender: Contender) -> None:
-        """It owes no release any more, and what it queued may run on."""
+        """The contender owes no release any more, and what it queued may run on."""
         self.overlapping.remove(contender)
 
     def drained(self, contender: Contender) -> None:
@@ -67,7 +67,7 @@ class Overruns:
         return self._left_ns > 0 and len(self._running) > 0 and holder not in self._running
 
     def used(self, contender: Contender, used_ns: int) -> None:
-        """It says that it used so much for which it was not charged."""
+        """The contender says that it used so much for which it was not charged."""
         if used_ns > 0:
             self._competition.charge_later(contender, used_ns)
             self._take_off(used_ns)
@@ -80,7 +80,7 @@ class Overruns:
             self._take_off(0)
 
     def forget(self, contender: Contender) -> None:
-        """It was removed."""
+        """The contender was removed."""
         self._vain_ns.pop(contender, None)
         self._running.pop(contender, None)
 

@@ -67,7 +67,7 @@ class Slices(Grants):
         return self.field.competition.longest_ns
 
     def ready(self, contender: Contender) -> None:
-        """It has work and its gates are closed: it waits, or is throttled."""
+        """The contender has work and its gates are closed: it waits, or is throttled."""
         now_ns = self._now_ns
         if contender.wait_from_ns < 0:
             contender.wait_from_ns = now_ns
@@ -91,8 +91,8 @@ class Slices(Grants):
                 self._revoke(occupant)
 
     def woke(self, contender: Contender) -> None:
-        """It was made ready after it had had no work. Unless it never had, the turn of a holder that it goes before is
-        over as soon as that has lasted for the least that one does; it pays for this. Who is next, the rule says."""
+        """The contender was made ready after it had had no work. Unless it never had, the turn of a holder that it goes
+        before ends once that has lasted for the least that one does; it pays for this. Who is next, the rule says."""
         occupant = self.device.occupant
         if contender.phase is not WAITING or not contender.grants:
             return
@@ -140,7 +140,7 @@ class Slices(Grants):
             self.sleep(contender)
 
     def sleep(self, contender: Contender) -> None:
-        """It has no work and is not expected to have any in a moment."""
+        """The contender has no work and is not expected to have any in a moment."""
         if self.device.occupant is contender:
             self.note_held(contender)
             self.device.occupant = None
