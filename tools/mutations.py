@@ -72,7 +72,7 @@ MUTATIONS = (
     ),
     Mutation(
         "free",
-        "memory that is given back is taken off the books twice",
+        "memory that is given back is taken off the ledger twice",
         "cuda_hook/src/memory/account.c",
         "    else\n        es_amounts_unuse((CUdevice)block.device, block.bytes);\n",
         "    else\n        for (int twice = 0; twice < 2; twice++)\n"

@@ -53,7 +53,7 @@ class Device(Part):
 
     @property
     def taken_mib(self) -> int:
-        """How much of its memory is promised."""
+        """How much of its memory is taken."""
         return sum(each.memory_mib for each in self.taken)
 
 
