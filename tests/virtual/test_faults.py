@@ -10,6 +10,7 @@ from bench.figures import held_turns
 from edgeshare.contract.units import NS_PER_MS
 from tests.kit.virtual.cases import step_programs
 from tests.kit.virtual.cases.case import Case, Client, Fault, Program, Step, Thread
+from tests.kit.virtual.cases.oracles import WINDOW_MS
 from tests.kit.virtual.cases.report import Report
 from tests.kit.virtual.world import World
 
@@ -158,15 +159,21 @@ def trio(
     return Case(clients=clients, settle_ms=settle_ms, measure_ms=3000, faults=faults)
 
 
+def over_the_window(case: Case) -> Case:
+    """Measured for as long as the rule looks back."""
+    return case.model_copy(update={"measure_ms": WINDOW_MS})
+
+
 @cache
 def undisturbed(world: World, programs: tuple[Program, ...], **terms: bool) -> Report:
     """What they have where nothing happens."""
-    return world.run(trio(programs, 1000, **terms))
+    return world.run(over_the_window(trio(programs, 1000, **terms)))
 
 
 def assert_nobody_paid(world: World, programs: tuple[Program, ...], fault: Fault, **terms: bool) -> None:
     """A second after it goes on all have the shares that they have without it, and nobody is accused of anything."""
-    report, rest = world.run(trio(programs, 60_000, fault, **terms)), undisturbed(world, programs, **terms)
+    report = world.run(over_the_window(trio(programs, 60_000, fault, **terms)))
+    rest = undisturbed(world, programs, **terms)
     told = report.case.line()
     for name in report.case.names:
         assert report.share_percent(name) == pytest.approx(rest.share_percent(name), abs=1.5), told

@@ -3,6 +3,7 @@ than one that says how it is; and it is the liar's loss alone, not that of those
 
 from collections.abc import Callable
 from functools import cache
+from statistics import mean
 
 import pytest
 
@@ -16,6 +17,8 @@ GAIN = 1.05
 """What a liar may have, as a part of what it would have."""
 KEEPS = 0.95
 """What those beside it have at least, likewise."""
+SEEDS = (1, 2, 3)
+"""What one has without a lie, too, differs by 2 % from one to the other."""
 RUN_MS = 40_000
 """A liar is doubted within two seconds and for thirty, lies again, is found again, and has paid for it by then."""
 
@@ -29,7 +32,7 @@ PLACES = {
 """The liar's percent and program, and the others'."""
 
 
-def run(world: World, place: str, *lies: str | None, named: bool = True) -> Report:
+def run(world: World, place: str, *lies: str | None, named: bool = True, seed: int = SEEDS[0]) -> Report:
     """Who comes first says these things, and the others the truth."""
     programs = PLACES[place]
     clients = tuple(
@@ -37,7 +40,7 @@ def run(world: World, place: str, *lies: str | None, named: bool = True) -> Repo
         for (percent, program), lie in zip(programs, [*lies, *[None] * (len(programs) - len(lies))], strict=True)
     )
     case = Case(clients=clients, settle_ms=1000, measure_ms=RUN_MS, step_ms=1000, scheduling="timeslice", named=named)
-    return world.run(case)
+    return world.run(case.model_copy(update={"seed": seed}))
 
 
 def parts(report: Report, honest: Report) -> list[float]:
@@ -45,7 +48,7 @@ def parts(report: Report, honest: Report) -> list[float]:
     return [report.busy_percent(name) / honest.busy_percent(name) for name in report.case.names]
 
 
-Honest = Callable[[str], Report]
+Honest = Callable[..., Report]
 
 CASES = [
     pytest.param(place, lie, marks=[] if place == "beside both" or lie in ("a twentieth", "half") else pytest.mark.soak)
@@ -59,8 +62,8 @@ def honest(world: World) -> Honest:
     """What there is in a place where nobody lies; nobody is accused there."""
 
     @cache
-    def found(place: str) -> Report:
-        report = run(world, place)
+    def found(place: str, seed: int = SEEDS[0]) -> Report:
+        report = run(world, place, seed=seed)
         assert not any(report.offences(name) for name in report.case.names)
         return report
 
@@ -69,16 +72,19 @@ def honest(world: World) -> Honest:
 
 @pytest.mark.parametrize(("place", "lie"), CASES)
 def test_no_lie_pays_and_it_is_the_liars_alone(world: World, honest: Honest, place: str, lie: str) -> None:
-    report = run(world, place, lie)
-    liar, *others = parts(report, honest(place))
-    assert liar <= GAIN
-    assert min(others) >= KEEPS
-    # The first time may have been before the measured time.
-    offences = report.steps[-1]["offences"]
-    accused, *unblamed = (offences[name] for name in report.case.names)
-    assert accused.get("false-reports", 0) <= 3
-    assert set(accused) & {"false-reports", "false-counters"}
-    assert not any(unblamed)
+    gains = []
+    for seed in SEEDS:
+        report = run(world, place, lie, seed=seed)
+        liar, *others = parts(report, honest(place, seed))
+        gains.append(liar)
+        assert min(others) >= KEEPS
+        # The first time may have been before the measured time.
+        offences = report.steps[-1]["offences"]
+        accused, *unblamed = (offences[name] for name in report.case.names)
+        assert accused.get("false-reports", 0) <= 3
+        assert set(accused) & {"false-reports", "false-counters"}
+        assert not any(unblamed)
+    assert mean(gains) <= GAIN
 
 
 @pytest.mark.parametrize("lie", ["a twentieth", "half"])
