@@ -125,14 +125,19 @@ static void one_that_is_long_is_timed_once_more_as_soon_as_one_that_was_never_ti
     CHECK(es_costs_vague(&table, entry));
 }
 
+/* As if the device took longer again and again than exact times say. */
+static void doubt(struct es_costs *table) {
+    for (int i = 0; i < ES_COSTS_DOUBTS / ES_COSTS_DOUBT; i++)
+        es_costs_judge(table, true);
+}
+
 static void what_is_assumed_of_a_function_is_exact_until_that_is_found_to_be_wrong(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
 
     es_costs_assume(entry, 2000);
     CHECK(es_costs_sure(entry) && !es_costs_vague(&table, entry) && es_costs_known_ns(&table, entry, 7, true) == 2000);
-    for (int i = 0; i < ES_COSTS_DOUBTS / ES_COSTS_DOUBT; i++)
-        es_costs_judge(&table, true);
+    doubt(&table);
     CHECK(!es_costs_sure(entry) && entry->exact == 0);
 }
 
@@ -168,12 +173,6 @@ static void where_exact_times_are_unlike_each_other_all_times_count(void) {
     es_costs_give_up(&table, 8);
     entry = es_costs_find(&table, 8);
     CHECK(!es_costs_sure(entry) && entry->exact == 0 && !es_costs_vague(&table, entry));
-}
-
-/* As if the device took longer again and again than exact times say. */
-static void doubt(struct es_costs *table) {
-    for (int i = 0; i < ES_COSTS_DOUBTS / ES_COSTS_DOUBT; i++)
-        es_costs_judge(table, true);
 }
 
 static void exact_times_that_are_found_wrong_are_taken_anew_and_again_and_again_are_given_up(void) {
