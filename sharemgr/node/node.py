@@ -65,7 +65,6 @@ class Node:
         self._stranded: dict[str, messages.Allocation] = {}
         """Allocations that were kept, but that cannot be served: a device is missing, or room for the folder."""
         self._observation: Observation | None = None
-        self._seen_ns = monotonic_ns()  # how busy the devices were
         self._told_health = ToldHealth()
         self._misses = Misses()
         self._totals = Totals()
@@ -244,10 +243,7 @@ class Node:
             server.reconcile(observation)
             server.sweep(monotonic_ns())
         self._unmanaged.look(observation, self._serving.servers.values(), self._serving.book.all())
-        if observation.busy_percent:
-            now_ns = monotonic_ns()
-            elapsed_ns, self._seen_ns = now_ns - self._seen_ns, now_ns
-            self._serving.see(observation, elapsed_ns, now_ns)
+        self._serving.see(observation)
         self._totals.look(observation, self._serving.book.all())
         self._observation = observation
         self._serving.devices = observation.devices

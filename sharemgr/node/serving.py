@@ -104,19 +104,19 @@ class Serving:
         """The devices that were seen and have not been taken in."""
         return [device for device in self.devices if device.id not in self.arbiters]
 
-    def see(self, observation: Observation, elapsed_ns: int, now_ns: int) -> None:
-        """Takes in how busy devices were in the time that went by, and by which processes, as far as that is told."""
+    def see(self, observation: Observation) -> None:
+        """Takes in how busy devices are, and by which processes, as far as that is told."""
         for device_id, percent in observation.busy_percent.items():
             if device_id in self.arbiters:
-                active, used_ns = observation.active.get(device_id, {}), None
+                active, used_percent = observation.active.get(device_id, {}), None
                 # Where something ran and nobody did it, it is not said.
                 if active or not percent:
-                    used_ns = {
-                        each: elapsed_ns * sum(active.get(pid, 0) for pid in server.pids()) // 100
+                    used_percent = {
+                        each: sum(active.get(pid, 0) for pid in server.pids())
                         for each, server in self.servers.items()
                         if device_id in server.terms.device_ids
                     }
-                self.arbiters[device_id].see(elapsed_ns * percent // 100, used_ns, now_ns)
+                self.arbiters[device_id].see(percent, used_percent, observation.began_at_ns, monotonic_ns)
 
     def open(self, wanted: Allocation) -> Allocation:
         """Enters an allocation, listens for its clients, and returns it with its defaults; on an error nothing of it is

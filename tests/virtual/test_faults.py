@@ -198,6 +198,26 @@ def test_nobody_pays_for_one_that_stood_still(world: World, programs: tuple[Prog
         assert_nobody_paid(world, programs, Fault(action="stop", process="c0", at_ms=at_ms, for_ms=STILL_MS))
 
 
+LOOK_MS = (1880, 1920)
+"""The manager looks at the devices each second: in between it does so after it saw the clients once."""
+LOOK_STRIDE = 5
+"""To read the clock and then the pages takes twice as many points."""
+
+
+@pytest.mark.parametrize("programs", STANDING_STILL.values(), ids=STANDING_STILL)
+def test_nobody_is_accused_where_a_manager_stood_still_as_it_looked_at_the_devices(
+    world: World, programs: tuple[Program, ...]
+) -> None:
+    """At some point it has what the driver said of the last second, and reads what pages have said since."""
+    cases = [trio(programs, ms, limited=True).model_copy(update={"measure_ms": 1}) for ms in LOOK_MS]
+    first, last = (world.run(case).points_of["manager"] for case in cases)
+    for point in range(first, last, LOOK_STRIDE):
+        fault = Fault(action="stop", process="manager", at_point=point, for_ms=5000)
+        report = world.run(trio(programs, 5000, fault, limited=True))
+        for name in report.case.names:
+            assert not report.steps[-1]["offences"][name], (name, report.case.line())
+
+
 UNPASSED_MS = 20_000
 """For so long nobody can be passed its pages: four times as long as a manager that is away is waited for."""
 

@@ -1,9 +1,10 @@
 """One device's arbiter at work: gives it events, and writes its decisions into the gates of the clients."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from edgeshare.contract.units import NS_PER_S
 from sharemgr.node.clients.budget import Part, Whole
 from sharemgr.node.clients.timer import DeadlineTimer
 from sharemgr.node.sockets.loop import Loop
@@ -12,6 +13,7 @@ from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Accuse, Check, Command, Prolong, Revoke
 from sharemgr.node.turns.demand import Use
 from sharemgr.node.turns.gate import Rule
+from sharemgr.node.turns.mode import SEEN_NS
 from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends
 
@@ -20,6 +22,10 @@ PAGES_PER_S = 100_000
 often in a second those of a node's devices, half of them guaranteed to each device alike. Beyond that what happens
 until they can be read again happens at the time at which they were read last. Eight clients and 10,000 events a second,
 which are many, come to less."""
+
+TOLD_NS = NS_PER_S
+"""A driver tells of the second before it is asked at most (NVML API Reference, nvmlDeviceGetUtilizationRates): pages
+that are read later than so long after that tell of another one."""
 
 
 def pages_of_a_node() -> Whole:
@@ -101,6 +107,7 @@ class DeviceArbiter:
         self._reads_at_ns = 0  # time stands until they can be read then; 0: it does not
         self._looks_at_ns = 0
         self._now_ns = 0  # of the last event
+        self._seen_at_ns = 0  # how busy the device was; 0: never yet
         self.timer = DeadlineTimer(loop, self._tick)
 
     def close(self) -> None:
@@ -156,12 +163,29 @@ class DeviceArbiter:
         now_ns = self._hear(now_ns)
         self._perform(self._arbiter.usage(allocation_id, client_id, number, gpu_ns, now_ns), now_ns)
 
-    def see(self, busy_ns: int, used_ns: Mapping[str, int] | None, now_ns: int) -> None:
-        """How long the device was busy since this was last called, as its driver says, and what of that the processes
-        of each allocation used; None: it does not say."""
-        now_ns = self._hear(now_ns, must=True)
+    def see(
+        self,
+        busy_percent: int,
+        used_percent: Mapping[str, int] | None,
+        asked_at_ns: int,
+        clock: Callable[[], int],
+    ) -> None:
+        """How busy the device is, as its driver says, which was asked at that time, and what of that the processes of
+        each allocation used; None: it does not say.
+
+        ``clock`` gives the time. A manager that was stopped on the way does not know of which time the pages tell that
+        it read, and what its driver said of another time is held against nobody.
+        """
+        now_ns = self._hear(clock(), must=True)
         if not self._reads_all:
             self._read_all(now_ns)
+        self._now_ns = now_ns = max(now_ns, clock())
+        elapsed_ns, self._seen_at_ns = now_ns - (self._seen_at_ns or now_ns), now_ns
+        busy_ns, used_ns = None, None
+        if elapsed_ns <= SEEN_NS and now_ns - asked_at_ns <= TOLD_NS:
+            busy_ns = elapsed_ns * busy_percent // 100
+            if used_percent is not None:
+                used_ns = {each: elapsed_ns * percent // 100 for each, percent in used_percent.items()}
         self._perform(self._arbiter.see(busy_ns, now_ns, used_ns), now_ns)
 
     def hand_over(self, allocation_id: str, hand_over_ns: int) -> None:

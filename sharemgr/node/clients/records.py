@@ -1,7 +1,7 @@
 """What a client that has joined says, record by record, and what it leaves in its hint page."""
 
 from cuda_hook import wire
-from cuda_hook.gate import GatePages
+from cuda_hook.gate import GRANT_NUMBER_MAX, GatePages
 from sharemgr.node.clients.memory_records import MemoryRecords
 from sharemgr.node.clients.offences import Offence
 from sharemgr.node.clients.terms import Terms
@@ -47,21 +47,22 @@ class Records:
         inbox, terms = self._inbox, self._terms
         if kind == wire.RELEASE:
             # One that was left too late for a look is sent as well.
-            self._sent = inbox.header.number
-            if self._sent != self._left:
+            number = inbox.header.number
+            if not self._is_over(number):
+                self._sent = number
                 self._release(pages, now_ns)
         elif kind == wire.DRAINING:
             draining = inbox.draining
             number = draining.header.number
-            self._check_number(number, now_ns)
+            if not self._is_over(number):
+                self._check_number(number, now_ns)
             terms.device.draining(terms.allocation_id, self._client_id, number, draining.ends_at_ns, now_ns)
         elif kind == wire.REQUEST:
             terms.device.request(terms.allocation_id, self._client_id, now_ns)
         elif kind == wire.USAGE:
             usage = inbox.usage
             number = usage.header.number
-            # What it said before it left its grant in the page may be read after that.
-            if number != self._left:
+            if not self._is_over(number):
                 self._check_usage(number, usage.gpu_ns, now_ns)
             gpu_ns = self.counters.take_in(usage.gpu_ns)
             terms.device.usage(terms.allocation_id, self._client_id, number, gpu_ns, now_ns)
@@ -98,6 +99,11 @@ class Records:
         terms.device.hand_over(terms.allocation_id, pages.hinted_hand_over_ns())
         gpu_ns = self.counters.take_in(release.gpu_ns)
         terms.device.release(terms.allocation_id, self._client_id, number, gpu_ns, follows, now_ns)
+
+    def _is_over(self, number: int) -> bool:
+        """Whether it is of the grant that it left in its page last, or of one before: what it said until then is read
+        later where the manager stood still meanwhile."""
+        return 0 < self._left and (self._left - number) % GRANT_NUMBER_MAX < GRANT_NUMBER_MAX // 2
 
     def _check_number(self, number: int, now_ns: int) -> bool:
         """Whether its gate has shown this number since it released; one that it has not is counted, and ignored by

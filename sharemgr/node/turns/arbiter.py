@@ -218,9 +218,9 @@ class Arbiter:
         or may be from now on."""
         return self._mode.beside or any(each.gate.demand.seen_to_leave_gaps for each in self.contenders.values())
 
-    def see(self, busy_ns: int, now_ns: int, used_ns: Mapping[str, int] | None = None) -> list[Command]:
+    def see(self, busy_ns: int | None, now_ns: int, used_ns: Mapping[str, int] | None = None) -> list[Command]:
         """How long the device was busy since this was last called, as its driver says, and what of that the processes
-        of each allocation used; None: it does not say."""
+        of each allocation used; None: that is not known."""
         self._mode.grants.settle(now_ns)
         accusals = self._mode.see(self.contenders, busy_ns, used_ns, now_ns)
         return accusals + self._take(now_ns)

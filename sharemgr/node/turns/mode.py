@@ -39,23 +39,28 @@ class Mode:
         self.alone_clients = 0
         """How many clients cannot be let in beside others."""
         self._turns_until_ns = 0  # it is turns until then at least
-        self._watched = False  # there was a client when one last saw how busy the device was
+        self._watched = (
+            False  # there was a client when one last saw how busy the device was, and when that was is known
+        )
         self._may_until_ns = 0  # until then one knows enough of the device to let several in
 
     def see(
-        self, contenders: Mapping[str, Contender], busy_ns: int, used_ns: Mapping[str, int] | None, now_ns: int
+        self, contenders: Mapping[str, Contender], busy_ns: int | None, used_ns: Mapping[str, int] | None, now_ns: int
     ) -> list[Command]:
         """How long the device was busy since this was last called, as its driver says, and what of that the processes
-        of each used; None: it does not say. While nobody was there, that was others' work, which nobody is to be blamed
-        for."""
-        self._may_until_ns = now_ns + SEEN_NS
-        watched, self._watched = self._watched, any(each.clients for each in contenders.values())
+        of each used; None: that is not known, nor when pages were read, so that the next time tells nothing either.
+        While nobody was there, it was others' work, which nobody is to be blamed for."""
+        known = busy_ns is not None
+        watched = known and self._watched
+        self._watched = known and any(each.clients for each in contenders.values())
+        if known:
+            self._may_until_ns = now_ns + SEEN_NS
         gates = {each.gate: each for each in contenders.values()}
         used: dict[Gate, int] | None = None
         if used_ns is not None:
             used = {g: used_ns.get(each.id, 0) if watched else g.trust.reported_ns for g, each in gates.items()}
         commands: list[Command] = []
-        for gate in self.gates.reports.check(gates, busy_ns if watched else 0, used, now_ns):
+        for gate in self.gates.reports.check(gates, busy_ns if watched else None, used, now_ns):
             if not gate.trust.lies:
                 # What no hook ever says is said of it already.
                 commands.append(Accuse(gates[gate].id, gate.trust.told_ns, gate.trust.used_ns))

@@ -99,15 +99,17 @@ class Beside:
         self._begin(now_ns + self._lasts_ns)
         self._lasts_ns = min(2 * self._lasts_ns, MOST_NS)
 
-    def check(self, reported_ns: int, pending_ns: int, busy_ns: int, now_ns: int) -> bool:
+    def check(self, reported_ns: int, pending_ns: int, busy_ns: int | None, now_ns: int) -> bool:
         """What all reported since the last check, for how long one may have been using the device that has reported
-        nothing since, and what the device was busy by its driver. Returns whether that adds up."""
+        nothing since, and what the device was busy by its driver; None: that is not known. Returns whether that adds
+        up."""
         elapsed_ns, self._checked_ns = now_ns - self._checked_ns, now_ns
-        self._gap.check(reported_ns, busy_ns, elapsed_ns)
-        if self._gap.fits(pending_ns):
-            return True
+        if busy_ns is not None:
+            self._gap.check(reported_ns, busy_ns, elapsed_ns)
+            if self._gap.fits(pending_ns):
+                return True
         self._gap.clear()
-        return False
+        return busy_ns is None
 
     def lie(self, now_ns: int) -> None:
         """Somebody lies, and nobody knows who: it is turns, or for longer."""

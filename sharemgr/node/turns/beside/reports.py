@@ -23,10 +23,10 @@ class Reports:
         gate.trust.reported_ns += gpu_ns
 
     def check(
-        self, gates: Collection[Gate], busy_ns: int, used_ns: Mapping[Gate, int] | None, now_ns: int
+        self, gates: Collection[Gate], busy_ns: int | None, used_ns: Mapping[Gate, int] | None, now_ns: int
     ) -> list[Gate]:
         """How long the device was busy since the last check, as its driver says, and how much of that the processes of
-        each of all ``gates`` used; None: it does not say. Returns who lies."""
+        each of all ``gates`` used; None: that is not known. Returns who lies."""
         reported_ns, self._reported_ns = self._reported_ns, 0
         pending_ns = 0
         liars = []
@@ -37,7 +37,8 @@ class Reports:
                 pending_ns = max(pending_ns, gate.demand.running_ns)
             elif used_ns is not None:
                 reported_ns -= trust.told_ns
-                busy_ns -= trust.used_ns
+                if busy_ns is not None:
+                    busy_ns -= trust.used_ns
             if trust.lies and gate.suspect:
                 trust.lose(now_ns)
             elif trust.lies:

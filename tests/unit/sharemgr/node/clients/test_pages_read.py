@@ -45,7 +45,7 @@ class Device:
             self.arbiter.add(str(index), Share(UNITS_PER_DEVICE // len(clients), 100), gates, 0)
             self.arbiter.join(str(index), 1, True, 0)
         # What they do is seen for long enough.
-        self.arbiter.see(0, None, BEGIN_NS)
+        self.arbiter.see(0, None, BEGIN_NS, lambda: BEGIN_NS)
         for gates in self.all:
             gates.read = 0
 

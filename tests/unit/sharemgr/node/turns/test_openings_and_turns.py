@@ -116,6 +116,16 @@ def test_whose_counters_go_back_lies_and_has_all_take_turns(lies: bool) -> None:
     assert device.arbiter.beside is not lies
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_what_is_told_after_it_was_not_known_when_pages_were_read_is_no_lie(known: bool) -> None:
+    device = one_light(heavy=40)
+    device.run_until_beside()
+    device.arbiter.see(0 if known else None, device.now_ns)
+    device.arbiter.read("light", Use(gpu_ns=5 * S), device.now_ns)
+    device.run(2 * S)
+    assert device.arbiter.beside is not known
+
+
 def test_what_others_did_before_anybody_came_is_no_lie() -> None:
     device = Device(light=40, heavy=60)
     device.arbiter = Arbiter(SETTINGS)
