@@ -69,12 +69,12 @@ bool es_grant_pause(void) { return pause_for(NULL); }
 
 bool es_grant_exclude(const struct es_slot *slot) { return pause_for(slot); }
 
-/* Ends a pause: any, the thread's own, or one that is overdue. */
-static void end(bool any, const struct es_slot *slot) {
+/* Ends the pause that a thread made, or NULL that for all: at once, or where it is overdue. */
+static void end(const struct es_slot *slot, bool overdue) {
     bool ends;
 
     es_lock_take(&es_state_lock);
-    ends = any || (slot != NULL ? es_grant.pauser == slot : is_overdue());
+    ends = es_grant.pauser == slot && (!overdue || is_overdue());
     if (ends) {
         __atomic_store_n(&es_grant.pauser, NULL, __ATOMIC_RELAXED);
         if (es_mode_now() == ES_JOINED)
@@ -86,18 +86,19 @@ static void end(bool any, const struct es_slot *slot) {
         es_wake_all(&es_grant.paused);
 }
 
-void es_grant_resume(void) { end(true, NULL); }
+void es_grant_resume(void) { end(NULL, false); }
 
 void es_grant_include(const struct es_slot *slot) {
     if (__atomic_load_n(&es_grant.pauser, __ATOMIC_RELAXED) == slot)
-        end(false, slot);
+        end(slot, false);
 }
 
 void es_grant_await(void) {
-    const bool alone = __atomic_load_n(&es_grant.pauser, __ATOMIC_RELAXED) != NULL;
+    const struct es_slot *pauser = __atomic_load_n(&es_grant.pauser, __ATOMIC_RELAXED);
 
-    es_sleep_on(&es_grant.paused, 1, alone ? ALONE_MOST_NS : ES_LOOK_NS);
-    end(false, NULL);
+    es_sleep_on(&es_grant.paused, 1, pauser != NULL ? ALONE_MOST_NS : ES_LOOK_NS);
+    if (pauser != NULL)
+        end(pauser, true);
 }
 
 bool es_grant_lasts(const struct es_slot *slot, uint32_t word) {
