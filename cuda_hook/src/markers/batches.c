@@ -15,12 +15,12 @@
 #include "usage/thinks.h"
 
 enum { LONG_BURST_NS = 200 * 1000 }; /* bursts of this length are timed each, of shorter ones some (es_bursts) */
-
 /* Whoever never waits for the device and yet has no more than a few launches queued after many has a host that is slower: two, of
- * which one may be the longest. One that is long enough to be marked by itself tells of none. */
+ * which one may be the longest. One that is long enough to be marked by itself tells of none. Simulated: where no host is taken
+ * for slower, up to 132 % too much is told of programs whose host is. */
 enum { FEW = 2, MANY = 16 };
 
-/* A launch comes no earlier before the device is free, unless another's drain takes longer than was foretold. */
+/* No launch comes earlier before the device is free, unless a drain overruns. Simulated: 0 in its place makes nothing worse. */
 enum { BEHIND_MOST_NS = 1000 * 1000 };
 
 /* How long the device will still run what others queued before this client was let in. */

@@ -23,12 +23,12 @@
 
 enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, unless that is found to be wrong */
 
-/* What is queued in other streams is little beside a launch that takes so many times as long. */
+/* What is queued in other streams is little beside a launch that takes so many times as long. Simulated: where nothing is little,
+ * told GPU time of 100 random programs is off by 1.27 % on the mean, not 1.13 %, and two fall short of their part, not one. */
 enum { LITTLE_PART = 8 };
 
 enum { STILL_LOOKS = 4, STILL_LOOK_NS = 25 * 1000 }; /* a call that submits takes less, unless it waits for the device */
-
-enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
+enum { STREAM_LOOK_NS = 50 * 1000 };                 /* of another stream than the head's: how soon its end is noticed */
 
 /* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
 static void wait_for_progress(uint32_t seen, uint64_t wait_ns) {

@@ -64,7 +64,8 @@ static inline bool es_key_is_launch(uint64_t key) { return key >> 56 <= 65 || ke
 static inline bool es_key_is_copy(uint64_t key) { return key >> 56 == 0x7F; }
 
 /* A copy of less than two pages, or as much that is set: it takes the device some microseconds over any link, which is less than what
- * the host's calls leave open. Not where pages may have to be moved, or several are in one call. */
+ * the host's calls leave open. Not where pages may have to be moved, or several are in one call. Simulated: where these are timed as
+ * all else, seven clients of 100 random programs are told over 2 % too much, not six, which chance does, too. */
 static inline bool es_key_is_brief(uint64_t key) {
     const uint64_t kind = (key >> 8 & 0xFF) - 1;
 
