@@ -12,15 +12,15 @@
  * the mean, of six of them more than 2 % too much is told, and one program falls short of its part of the GPU. Of 87 runs of
  * programs whose host is the slower, or whose threads share a stream, it is off by 0.33 % on the mean, of six clients by more
  * than 2 %. What moves by chance, with a program or two, is up to 0.1 % of the first mean.
- *  - Where no function is timed once more (STALE, APART) the first mean is 1.18 %, and two programs fall short. Where those whose
- *    exact times agree are timed as often as others (SURE_STALE, SHORT) two do as well, the second mean is 0.36 %, of eight.
  *  - Where none is timed exactly the first mean is 12.8 %, of 20 clients over 2 % too much is told. EXACT: with 1 nothing is worse,
- *    with 4 the means are 1.25 % and 0.36 %. Where no longer one (EXACT_MOST) is marked by itself the first mean is 1.36 %.
+ *    with 4 the means are 1.25 % and 0.36 %. Where no longer one (EXACT_MOST) is marked by itself the means are 1.36 % and 4.1 %.
  *  - From the third try on (EXACT) other threads are kept out: else 120 % more is told of three that share a stream.
  *  - Where no batch makes exact times doubtful (DOUBT, DOUBTS) 17 % less than was executed is told of one recorded program.
- *  - Where no call that submits takes unusually long (CALL) the first mean is 1.21 %, of seven clients over 2 % too much is told.
  *  - Where none is timed exactly once more (ANEW) the mean over 300 programs is 1.12 %, not 0.99 %, by one of them; four times
  *    are no better than two.
+ *  - Where no function is timed once more (STALE, APART), where those whose exact times agree are as often as others (SURE_STALE,
+ *    SHORT), or where no call takes unusually long (CALL), the first mean is 1.14 to 1.21 %, at most two programs fall short, and
+ *    the second mean is 0.32 to 0.36 %: chance does as much.
  *  - Half and double of ASKS, DOUBT, DOUBTS and TRIES show nothing beyond chance.
  *  - Without what they are for at all, DOUBT_NS, FAR, GUESSES, and BESIDES where it makes less of what had been learned, show
  *    nothing beyond chance, over 300 random programs. */

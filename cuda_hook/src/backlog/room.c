@@ -18,7 +18,7 @@ enum {
 enum { YIELD_NS = 250 * 1000 };
 
 /* Simulated: where every estimate is taken for right, told GPU time of 100 random programs is off by 1.21 % on the mean, not
- * 1.13 %, and two fall short of their part of the GPU, not one. */
+ * 1.13 %, and two fall short of their part of the GPU, not one: chance does nearly as much. */
 enum {
     TRIES = 4, /* batches after which a function's estimate is taken for right, also in one of several streams, … */
     FAR = 8,   /* … unless its streams were always kept for so many times as long */

@@ -17,7 +17,7 @@
 enum { AWAKE_MOST_NS = 1000 * 1000 }; /* a thread takes no longer to wake as a rule */
 
 /* Bursts that are marked then: as many as the times of some functions take to settle. Simulated: with none three of 100 random
- * programs fall short of their part of the GPU, not one. */
+ * programs fall short of their part of the GPU, not one; both others are near the limit. */
 enum { DOUBTED = 16 };
 
 /* Was a burst waited for far longer than its launches take, by their times? Then these are wrong. */
