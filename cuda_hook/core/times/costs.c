@@ -17,7 +17,6 @@ static void replace(struct es_cost *entry, uint64_t key) {
     ES_COST_SET(entry->mixed, false);
     entry->spread_ns = 0;
     ES_COST_SET(entry->exact_ns, 0);
-    entry->doubt_ns = 0;
     ES_COST_SET(entry->sure, false);
     entry->varies = false;
     entry->provisional = false;

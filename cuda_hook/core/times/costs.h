@@ -44,8 +44,6 @@ enum {
     ES_COSTS_ASKS = 64,   /* launches of a short function that ask at first whether they can be timed exactly */
     ES_COSTS_DOUBT = 8,   /* batches of these count as much as one that took longer than its exact times say, … */
     ES_COSTS_DOUBTS = 32, /* … and with so many doubts none is exact */
-    /* … and of a function alone that had so much more time than its exact ones say: more than a thread is put aside for */
-    ES_COSTS_DOUBT_NS = 300 * 1000 * 1000,
     ES_COSTS_ANEW = 2,    /* times that it is timed exactly once more then */
     ES_COSTS_SPREAD = 16, /* exact times agree that are off their mean by such a part and less; of those that are off by a … */
     ES_COSTS_VARY = 4,    /* … part and more there are too few: it takes now so long, now so long, and all times count */
@@ -82,7 +80,6 @@ struct es_cost {
     uint32_t exact;     /* samples of a launch between two markers of which the host had no part; then no others count */
     uint32_t tries;     /* how often it was timed so, whatever came of it */
     uint64_t spread_ns; /* how far each exact time was from the mean, in the mean */
-    uint64_t doubt_ns;  /* so much more than they say had it lately; an eighth less with each batch that they are right of */
     uint64_t pending_since_ns; /* when its first, timed launch was let go; 0 when none is on its way */
     uint64_t call_ns;          /* usual host time of the call that submits it; 0: not known */
     uint64_t far_ns;           /* the latest time, where that was far above the mean of the first few; 0: it was not */
@@ -153,10 +150,6 @@ void es_costs_give_up(struct es_costs *costs, uint64_t key);
 /* A batch of launches with exact times was measured: did it take longer than they say? Where that is so more often than now and
  * then, no time is taken for exact any more: of which launch it was not so, nobody knows. */
 void es_costs_judge(struct es_costs *costs, bool longer);
-
-/* A batch of the key's launches alone took `more_ns` more than exact times say; 0: it did not. Where that comes to much its times
- * are not taken for exact any more. */
-void es_costs_doubt(struct es_costs *costs, uint64_t key, uint64_t more_ns);
 
 /* A launch of this entry takes so long, as its kind says: as exact as times come, unless more of them are found to be wrong. */
 void es_costs_assume(struct es_cost *entry, uint64_t ns);

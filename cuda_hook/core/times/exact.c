@@ -126,7 +126,6 @@ static void time_anew(struct es_cost *entry) {
         return;
     }
     entry->anew++;
-    entry->doubt_ns = 0;
     entry->exact = entry->tries = 0;
     ES_COST_SET(entry->mixed, false);
     ES_COST_SET(entry->exact_ns, 0);
@@ -149,16 +148,6 @@ void es_costs_judge(struct es_costs *costs, bool longer) {
         if (costs->entries[i].exact != 0)
             time_anew(&costs->entries[i]);
     }
-}
-
-void es_costs_doubt(struct es_costs *costs, uint64_t key, uint64_t more_ns) {
-    struct es_cost *entry = es_costs_find(costs, key);
-
-    if (entry->exact == 0)
-        return;
-    entry->doubt_ns += more_ns != 0 ? more_ns : 0 - entry->doubt_ns / ES_COSTS_DOUBT;
-    if (entry->doubt_ns > ES_COSTS_DOUBT_NS)
-        give_up(entry);
 }
 
 void es_costs_assume(struct es_cost *entry, uint64_t ns) {

@@ -62,8 +62,6 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
         es_costs_learn_exact(&es_backlog.costs, batch->key, spent->own_ns, spent->whole);
         return;
     }
-    if (!batch->work.exact && spent->teaches && spent->whole)
-        es_costs_doubt(&es_backlog.costs, batch->key, spent->apart ? spent->own_ns - batch->work.cost_ns : 0);
     /* Whatever ran or waited beside it, too, an exact time is the better one; and what waited with its stream tells none. */
     if (batch->work.exact || (batch->work.stalled && !spent->apart) || es_costs_find(&es_backlog.costs, batch->key)->exact != 0) {
         es_costs_miss(&es_backlog.costs, batch->key, 1);

@@ -196,27 +196,6 @@ static void exact_times_that_are_found_wrong_are_taken_anew_and_again_and_again_
     CHECK(!es_costs_vague(&table, es_costs_find(&table, 1)) && es_costs_find(&table, 2)->varies);
 }
 
-static void an_exact_time_is_given_up_where_a_batch_of_it_had_far_more(void) {
-    static struct es_costs table;
-    const struct es_cost *entry = es_costs_find(&table, 5);
-
-    es_costs_learn_exact(&table, 5, 2000, true);
-    es_costs_learn_exact(&table, 5, 2000, true);
-    CHECK(entry->exact == 2 && es_costs_sure(entry));
-    /* A thread that was put aside in between makes one batch longer, now and then. */
-    for (int i = 0; i < 100; i++) {
-        es_costs_doubt(&table, 5, i % 20 == 0 ? ES_COSTS_DOUBT_NS * 2 / 3 : 0);
-        CHECK(entry->exact == 2);
-    }
-    es_costs_doubt(&table, 5, ES_COSTS_DOUBT_NS + 1);
-    CHECK(entry->exact == 0 && entry->varies && !es_costs_sure(entry));
-    /* One that was on its way then brings it back no more: all times count. */
-    for (int i = 0; i < 2; i++)
-        es_costs_learn(&table, 5, 20000000);
-    es_costs_learn_exact(&table, 5, 2000, true);
-    CHECK(entry->exact == 0 && entry->varies && entry->ns > 10000000);
-}
-
 static void of_exact_times_that_others_may_have_made_longer_the_shortest_counts(void) {
     static struct es_costs table;
     struct es_cost *entry = es_costs_find(&table, 7);
@@ -272,7 +251,6 @@ void test_costs(void) {
     an_exact_time_that_no_other_bears_out_gives_way_to_a_shorter_one();
     where_exact_times_are_unlike_each_other_all_times_count();
     exact_times_that_are_found_wrong_are_taken_anew_and_again_and_again_are_given_up();
-    an_exact_time_is_given_up_where_a_batch_of_it_had_far_more();
     of_exact_times_that_others_may_have_made_longer_the_shortest_counts();
     the_most_that_a_launch_can_take_is_what_its_stream_was_kept_for();
 }
