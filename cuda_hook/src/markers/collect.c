@@ -47,23 +47,55 @@ ES_LOCKED(es_state_lock) static int beside_head(uint64_t asked) {
     return -1;
 }
 
-/* How long a batch's end, which was just seen to be done, was after its start and after `before`, in its context, which is
- * held. */
-static void measure(const struct es_closed *batch, CUcontext owner, CUevent before, int64_t *start_ns, int64_t *after_ns) {
-    const struct es_entered entered = es_context_enter(owner);
+/* A look at a closed batch: what stood in its place, and when it ended, where it has. */
+struct look {
+    struct es_closed batch;
+    CUcontext owner;
+    CUevent before; /* the latest end that was counted, in its context */
+    bool held;      /* its context, which has to be there while the driver is asked about its markers */
+    uint64_t now_ns;
+    int64_t start_ns, after_ns; /* from its start, and from `before`, to its end */
+};
 
-    if (entered.current) {
-        *start_ns = batch->start_context == batch->context ? es_marker_elapsed_ns(batch->start, batch->end) : ES_UNTOLD;
-        *after_ns = es_marker_elapsed_ns(before, batch->end);
-    }
-    es_context_leave(entered);
+ES_LOCKED(es_state_lock) static struct look look_at(uint32_t place) {
+    struct look look = {.batch = *es_closed_at(place), .start_ns = ES_UNTOLD, .after_ns = ES_UNTOLD};
+
+    look.held = look.batch.end != NULL && es_context_hold(look.batch.context);
+    look.owner = es_context_handle(look.batch.context);
+    look.before = es_ends_latest(look.batch.context);
+    return look;
 }
 
-/* When the stream came to a marker that was just seen to be done, so long after the latest end that was counted. */
-static uint64_t stamp_ns(int64_t after_ns) {
-    const uint64_t now_ns = es_now_ns(), then_ns = es_ends_latest_ns() + (uint64_t)after_ns;
+ES_LOCKED(es_state_lock) static void look_away(const struct look *look) {
+    if (look->held)
+        es_context_drop(look->batch.context);
+}
 
-    return after_ns != ES_UNTOLD && then_ns < now_ns ? then_ns : now_ns;
+/* Whether it has ended, without the lock. */
+static bool is_over(struct look *look) {
+    const bool gone = look->batch.end != NULL && !look->held; /* the context ended, and with it the marker */
+    const bool over = gone || ended(&look->batch);
+    struct es_entered entered;
+
+    /* Not before: a thread that is put aside in between would take an end for earlier than it was. */
+    look->now_ns = es_now_ns();
+    if (!over || !look->held)
+        return over;
+    entered = es_context_enter(look->owner);
+    if (entered.current) {
+        if (look->batch.start_context == look->batch.context)
+            look->start_ns = es_marker_elapsed_ns(look->batch.start, look->batch.end);
+        look->after_ns = es_marker_elapsed_ns(look->before, look->batch.end);
+    }
+    es_context_leave(entered);
+    return true;
+}
+
+/* When its stream came to the end that was just seen. */
+static uint64_t stamp_ns(const struct look *look) {
+    const uint64_t then_ns = es_ends_latest_ns() + (uint64_t)look->after_ns;
+
+    return look->after_ns != ES_UNTOLD && then_ns < look->now_ns ? then_ns : look->now_ns;
 }
 
 /* By the thread that collects: passes over what has ended in other streams than the head's. True where that is any. */
@@ -72,43 +104,53 @@ static bool collect_beside(void) {
     bool any = false;
 
     for (;;) {
-        struct es_closed batch;
-        CUcontext owner;
-        CUevent before;
-        uint64_t ended_ns = 0;
-        int64_t start_ns = ES_UNTOLD, after_ns = ES_UNTOLD;
-        bool held, over;
+        struct look look;
+        struct es_closed *there;
+        bool over;
         int place;
 
         es_lock_take(&es_state_lock);
         place = beside_head(asked);
-        if (place < 0) {
-            es_lock_give(&es_state_lock);
+        if (place >= 0)
+            look = look_at((uint32_t)place);
+        es_lock_give(&es_state_lock);
+        if (place < 0)
             return any;
-        }
-        batch = *es_closed_at((uint32_t)place);
-        batch.start = NULL;
-        held = es_context_hold(batch.context);
-        owner = es_context_handle(batch.context);
-        before = es_ends_latest(batch.context);
-        es_lock_give(&es_state_lock);
-
-        over = held && ended(&batch);
-        if (over) {
-            measure(&batch, owner, before, &start_ns, &after_ns);
-            ended_ns = stamp_ns(after_ns);
-        }
+        look.batch.start = NULL;
+        over = is_over(&look);
         es_lock_take(&es_state_lock);
-        if (held)
-            es_context_drop(batch.context);
+        look_away(&look);
+        there = es_closed_at((uint32_t)place);
         /* Meanwhile somebody may have waited for it, or its place become another stream's. */
-        if (over && !es_closed_at((uint32_t)place)->over && es_closed_at((uint32_t)place)->stream == batch.stream)
-            es_ends_pass_over(es_closed_at((uint32_t)place), ended_ns);
+        if (over && look.held && !there->over && there->stream == look.batch.stream)
+            es_ends_pass_over(there, stamp_ns(&look));
         es_lock_give(&es_state_lock);
-        any = any || over;
-        if (!over)
-            asked |= UINT64_C(1) << batch.stream;
+        if (over && look.held)
+            any = true;
+        else
+            asked |= UINT64_C(1) << look.batch.stream;
     }
+}
+
+/* By the thread that collects: counts the head where it has ended; false where it has not, or there is none. */
+static bool collect_head(void) {
+    struct look look;
+    bool any, over;
+
+    es_lock_take(&es_state_lock);
+    any = es_closed_count() != 0;
+    if (any)
+        look = look_at(0);
+    es_lock_give(&es_state_lock);
+    if (!any)
+        return false;
+    over = is_over(&look);
+    es_lock_take(&es_state_lock);
+    look_away(&look);
+    if (over)
+        es_ends_head(look.start_ns, look.after_ns, look.now_ns);
+    es_lock_give(&es_state_lock);
+    return over;
 }
 
 bool es_collect(void) {
@@ -121,44 +163,8 @@ bool es_collect(void) {
         return false;
     }
     quiet = es_quiet_begin();
-    for (;;) {
-        uint64_t now_ns;
-        int64_t start_ns = ES_UNTOLD, after_ns = ES_UNTOLD;
-        struct es_closed head;
-        CUcontext owner;
-        CUevent before;
-        bool held = false, over;
-
-        es_lock_take(&es_state_lock);
-        if (es_closed_count() == 0) {
-            es_lock_give(&es_state_lock);
-            break;
-        }
-        head = *es_closed_at(0);
-        if (head.end != NULL)
-            held = es_context_hold(head.context);
-        owner = es_context_handle(head.context);
-        before = es_ends_latest(head.context);
-        es_lock_give(&es_state_lock);
-
-        over = head.end != NULL && !held; /* the context ended, and with it the marker */
-        if (!over)
-            over = ended(&head);
-        /* Not before: a thread that is put aside in between would take an end for earlier than it was. */
-        now_ns = es_now_ns();
-        if (over && held)
-            measure(&head, owner, before, &start_ns, &after_ns);
-        es_lock_take(&es_state_lock);
-        if (held)
-            es_context_drop(head.context);
-        if (over) {
-            es_ends_head(start_ns, after_ns, now_ns);
-            progress = true;
-        }
-        es_lock_give(&es_state_lock);
-        if (!over)
-            break;
-    }
+    while (collect_head())
+        progress = true;
     progress = collect_beside() || progress;
     es_quiet_end(quiet);
     __atomic_store_n(&collecting, false, __ATOMIC_RELEASE);
