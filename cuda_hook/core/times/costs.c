@@ -26,8 +26,6 @@ static void replace(struct es_cost *entry, uint64_t key) {
     entry->call_ns = 0;
     entry->far_ns = 0;
     entry->single_ns = 0;
-    ES_COST_SET(entry->beside_ns, 0);
-    ES_COST_SET(entry->besides, 0);
     ES_COST_SET(entry->key, key);
 }
 
@@ -69,10 +67,9 @@ bool es_costs_due(const struct es_costs *costs, const struct es_cost *entry) {
 }
 
 uint64_t es_costs_usual_ns(const struct es_cost *entry, bool beside) {
-    const uint64_t exact_ns = beside ? ES_COST_GET(entry->exact_ns) : 0, ns = exact_ns != 0 ? exact_ns : ES_COST_GET(entry->ns);
-    const uint64_t most_ns = beside && ES_COST_GET(entry->besides) >= ES_COSTS_WEIGHT ? ES_COST_GET(entry->beside_ns) : ns;
+    const uint64_t exact_ns = beside ? ES_COST_GET(entry->exact_ns) : 0;
 
-    return most_ns < ns ? most_ns : ns;
+    return exact_ns != 0 ? exact_ns : ES_COST_GET(entry->ns);
 }
 
 int64_t es_costs_known_ns(const struct es_costs *costs, const struct es_cost *entry, uint64_t key, bool beside) {
@@ -133,21 +130,6 @@ int es_costs_call(struct es_costs *costs, uint64_t key, uint64_t ns, int blocks)
 }
 
 uint64_t es_costs_host_ns(const struct es_costs *costs, uint64_t launches) { return 2 * costs->call_ns * launches; }
-
-bool es_costs_note_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns) {
-    struct es_cost *entry = es_costs_find(costs, key);
-
-    if (entry->besides == 0 || most_ns + es_costs_apart_ns(most_ns) < entry->beside_ns) {
-        ES_COST_SET(entry->beside_ns, most_ns);
-        ES_COST_SET(entry->besides, 1);
-    } else if (most_ns <= entry->beside_ns + es_costs_apart_ns(entry->beside_ns)) {
-        ES_COST_SET(entry->besides, entry->besides + (entry->besides < ES_COSTS_BESIDES));
-    } else {
-        ES_COST_SET(entry->besides, entry->besides > ES_COSTS_WEIGHT ? entry->besides - ES_COSTS_WEIGHT : 0);
-    }
-    return entry->besides == ES_COSTS_WEIGHT && entry->exact_ns == 0 &&
-           entry->beside_ns + es_costs_apart_ns(entry->beside_ns) < entry->ns;
-}
 
 void es_costs_learn_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns) {
     struct es_cost *entry = es_costs_find(costs, key);

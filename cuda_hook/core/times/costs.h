@@ -23,13 +23,11 @@
  *    SHORT), or where no call takes unusually long (CALL), the first mean is 1.14 to 1.21 %, at most two programs fall short, and
  *    the second mean is 0.32 to 0.36 %: chance does as much.
  *  - Half and double of ASKS, DOUBT, DOUBTS and TRIES show nothing beyond chance, nor do those of APART_PART in the second mean.
- *  - Without what they are for at all, DOUBT_NS, FAR, GUESSES, and BESIDES where it makes less of what had been learned, show
- *    nothing beyond chance, over 300 random programs. */
+ *  - Without what they are for at all, FAR and GUESSES show nothing beyond chance, over 300 random programs. */
 enum {
     ES_COSTS = 4096,         /* entries; a program has some hundreds of kernels */
     ES_COSTS_PROBES = 8,     /* places where a key may stand; the least used one gives way */
     ES_COSTS_WEIGHT = 8,     /* a new time counts 1/8, the first ones more: settled after some ten, follows within some twenty */
-    ES_COSTS_BESIDES = 64,   /* times beside others that agree; one that is longer counts against as many as ES_COSTS_WEIGHT */
     ES_COSTS_FAR = 4,        /* two times, one after the other, so many times the mean of the first few take its place */
     ES_COSTS_LEAST_NS = 500, /* events resolve no less (CUDA Driver API, cuEventElapsedTime); and nothing costs nothing */
     ES_COSTS_STALE = 64,     /* batches that told nothing of it after which a function is timed alone once more … */
@@ -63,11 +61,9 @@ static inline uint64_t es_costs_apart_ns(uint64_t ns) { return ns / ES_COSTS_APA
 
 struct es_cost {
     /* What each first launch of a batch goes by stands together, so that some hundreds of functions fit into a core's first cache. */
-    uint64_t key;       /* 0: a free place */
-    uint64_t ns;        /* mean; meaningless without samples */
-    uint64_t exact_ns;  /* exact times in the mean, without those that have a gap in them; 0: none of them counts */
-    uint64_t beside_ns; /* the least time from its start to its end that was seen while others' work ran beside it, … */
-    uint32_t besides;   /* … and how many agree with it, less those that do not */
+    uint64_t key;      /* 0: a free place */
+    uint64_t ns;       /* mean; meaningless without samples */
+    uint64_t exact_ns; /* exact times in the mean, without those that have a gap in them; 0: none of them counts */
     uint32_t samples;
     uint32_t asks;      /* so many launches are still to ask whether they can be timed exactly, before that is left to chance */
     uint32_t missed;    /* batches since the last sample that were shared with other functions, or amid other work */
@@ -171,11 +167,6 @@ void es_costs_learn(struct es_costs *costs, uint64_t key, uint64_t ns);
 /* One was seen to take no longer than this while other processes' work ran beside it, which has an unknown part of that time.
  * The shortest such time counts until one is learned without; after that they say nothing. */
 void es_costs_learn_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns);
-
-/* Beside others' work a launch of the key had begun and was over within most_ns. Times that agree are of a function that always
- * takes so long, and of nothing else that ran in them; it counts for no more then. True where that is found to be less than
- * what had been learned. */
-bool es_costs_note_beside(struct es_costs *costs, uint64_t key, uint64_t most_ns);
 
 /* A launch of the key was over `most_ns` after its stream was free for it, whatever else ran meanwhile. */
 void es_costs_bound(struct es_costs *costs, uint64_t key, uint64_t most_ns);

@@ -32,8 +32,6 @@ void es_overlap_judge(struct es_overlap *overlap, struct es_queued queued, uint6
     overlap->took_ns /= 2;
 }
 
-void es_overlap_forget(struct es_overlap *overlap) { *overlap = (struct es_overlap){.seen = false}; }
-
 void es_overlap_count(struct es_overlap *overlap, uint64_t own_ns, uint64_t gpu_ns) {
     if (!overlap->seen)
         return;

@@ -27,9 +27,6 @@ struct es_queued {
 /* Such work ended took_ns after it was submitted. */
 void es_overlap_judge(struct es_overlap *overlap, struct es_queued queued, uint64_t took_ns);
 
-/* What was seen was seen by estimates that were wrong. */
-void es_overlap_forget(struct es_overlap *overlap);
-
 /* Work of this estimate ended, and made the device busy for gpu_ns more. */
 void es_overlap_count(struct es_overlap *overlap, uint64_t own_ns, uint64_t gpu_ns);
 

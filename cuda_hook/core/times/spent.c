@@ -259,7 +259,6 @@ struct es_spent es_spent_by(const struct es_work *work, const struct es_counted 
     spent.behind = spent.measured && time.passed_ns < 0;
     spent.stream_ended_ns = after_ns != ES_UNTOLD && after_ns < 0 ? since((uint64_t)-after_ns, latest->ended_ns) : spent.ended_ns;
     spent.passed_ns = spent.measured && time.passed_ns > 0 ? (uint64_t)time.passed_ns : 0;
-    spent.within_ns = work->unsure_ns == 0 && start_ns > 0 ? (uint64_t)start_ns : 0;
     spent.apart = spent.measured && is_apart(work, &time, ran_for_ns);
     spent.known = known && spent.measured && !work->beside;
     /* Of one that its thread closed for a reason: no host takes so long from one launch to the next as a rule. */

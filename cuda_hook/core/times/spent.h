@@ -63,7 +63,6 @@ struct es_spent {
     uint64_t early_ns;        /* so much of that is estimates of what may run after its end: others submitted it, too */
     bool measured;            /* else it is an estimate */
     uint64_t passed_ns;       /* from its start, or from the latest end, where that is known; else 0 */
-    uint64_t within_ns;       /* from its start to its end, where its start was recorded before it began; else 0 */
     bool behind;              /* it ended before the latest did: in another stream */
     bool known;               /* all that ran has exact times, … */
     bool longer;              /* … and yet it ended later than those say */

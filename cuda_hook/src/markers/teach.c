@@ -43,9 +43,6 @@ ES_LOCKED(es_state_lock) static void learn_cost(const struct es_closed *batch, c
     const uint64_t most_ns = in_stream_ns(batch, spent->stream_ended_ns);
 
     if (batch->beside) {
-        if (batch->key != 0 && spent->within_ns != 0 &&
-            es_costs_note_beside(&es_backlog.costs, batch->key, spent->within_ns / batch->launches))
-            es_overlap_forget(&es_backlog.overlap);
         learn_beside(batch, spent->teaches && spent->whole ? spent->own_ns / batch->launches : most_ns);
         return;
     }

@@ -251,32 +251,6 @@ static void a_function_asks_again_where_it_is_found_to_be_short(void) {
     CHECK(entry->asks == ES_COSTS_ASKS - 1);
 }
 
-static void beside_others_a_function_takes_no_longer_than_times_that_agree(void) {
-    static struct es_costs table;
-    const struct es_cost *entry = es_costs_find(&table, 9);
-
-    learn(&table, 9, 1200000);
-    for (int i = 0; i < ES_COSTS_WEIGHT - 1; i++)
-        CHECK(!es_costs_note_beside(&table, 9, 1000000 + i % 2 * 500) && es_costs_usual_ns(entry, true) == 1200000);
-    CHECK(es_costs_note_beside(&table, 9, 1000000) && es_costs_usual_ns(entry, true) == 1000000);
-    CHECK(es_costs_usual_ns(entry, false) == 1200000);
-    /* It is said once. */
-    CHECK(!es_costs_note_beside(&table, 9, 1000000));
-    /* One in which others ran as well says little, and several that it takes now so long, now so long. */
-    CHECK(!es_costs_note_beside(&table, 9, 3000000) && es_costs_usual_ns(entry, true) == 1200000);
-    for (int i = 0; i < 1000; i++)
-        CHECK(!es_costs_note_beside(&table, 9, i % 5 == 4 ? 3000000 : 1000000) || i < ES_COSTS_WEIGHT);
-    CHECK(es_costs_usual_ns(entry, true) == 1200000);
-    /* A shorter one begins anew, and none makes more of what was learned. */
-    for (int i = 0; i < ES_COSTS_BESIDES; i++)
-        (void)es_costs_note_beside(&table, 9, 900000);
-    CHECK(es_costs_usual_ns(entry, true) == 900000);
-    learn(&table, 10, 1000000);
-    for (int i = 0; i < ES_COSTS_BESIDES; i++)
-        CHECK(!es_costs_note_beside(&table, 10, 1200000));
-    CHECK(es_costs_usual_ns(es_costs_find(&table, 10), true) == 1000000);
-}
-
 void test_costs_asked(void) {
     beside_others_the_shortest_time_counts_until_one_is_seen_without();
     the_first_launches_of_a_short_function_ask_until_it_was_timed_exactly();
@@ -288,5 +262,4 @@ void test_costs_asked(void) {
     a_call_is_compared_with_its_like();
     an_estimate_that_is_far_too_low_does_not_last();
     a_function_asks_again_where_it_is_found_to_be_short();
-    beside_others_a_function_takes_no_longer_than_times_that_agree();
 }

@@ -44,11 +44,6 @@ static void overlap_is_seen_by_how_soon_work_ends(void) {
     CHECK(!overlap.seen);
     judge(&overlap, 1, 100000, 100);
     CHECK(overlap.seen);
-    /* It is looked for anew where estimates were wrong. */
-    es_overlap_forget(&overlap);
-    CHECK(!overlap.seen && es_overlap_together_ns(&overlap, 5000) == 5000);
-    judge(&overlap, 3, 100000, 100);
-    CHECK(!overlap.seen);
 }
 
 /* Of some thousands of multiples of the golden ratio, no part of the circle holds more or fewer by so many than by its length:
