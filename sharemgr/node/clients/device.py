@@ -27,6 +27,10 @@ TOLD_NS = NS_PER_S
 """A driver tells of the second before it is asked at most (NVML API Reference, nvmlDeviceGetUtilizationRates): pages
 that are read later than so long after that tell of another one."""
 
+ALONE_PAGES = 2
+"""What a page costs of that where those of one allocation alone are read, at what it says: that tells how it uses its
+turns, and nothing is due by it."""
+
 
 def pages_of_a_node() -> Whole:
     """How often its devices may read pages, of which each has a part."""
@@ -97,6 +101,7 @@ class DeviceArbiter:
         self._arbiter = Arbiter(settings, ends, rule)
         self._readers = readers
         self._pages = pages
+        self._pages_of: dict[str, int] = {}  # by allocation: those of how many clients were read last
         self.exclusive = settings.exclusive
         """Whether it lets one process in at a time."""
         self._gates: dict[str, Gates] = {}
@@ -128,6 +133,7 @@ class DeviceArbiter:
         """The allocation takes part no more: its clients are gone."""
         self._perform(self._arbiter.remove(allocation_id, self._hear(now_ns)), now_ns)
         del self._gates[allocation_id]
+        self._pages_of.pop(allocation_id, None)
         for reader in self._readers:
             reader.told.pop(allocation_id, None)
             reader.take(allocation_id, None, self._now_ns)
@@ -256,9 +262,19 @@ class DeviceArbiter:
         self._pages.spend(now_ns, pages)
 
     def _read(self, allocation_id: str, now_ns: int) -> None:
+        """Of the allocation that an event is of alone, where all are not read. Of one that has several clients, only
+        where more pages may be read: those of one client cost no more than its record."""
         gates = self._gates.get(allocation_id)
-        if gates is not None and not self._reads_all and not self._reads_at_ns:
-            self._arbiter.read(allocation_id, gates.used(now_ns, charges=False), now_ns)
+        if gates is None or self._reads_all or self._reads_at_ns:
+            return
+        several = self._pages_of.get(allocation_id, 0) > 1
+        if several and self._pages.wait_ns(now_ns):
+            return
+        use = gates.used(now_ns, charges=False)
+        if several:
+            self._pages.spend(now_ns, ALONE_PAGES * use.pages)
+        self._pages_of[allocation_id] = use.pages
+        self._arbiter.read(allocation_id, use, now_ns)
 
     def _perform(self, commands: list[Command], now_ns: int) -> None:
         arbiter = self._arbiter

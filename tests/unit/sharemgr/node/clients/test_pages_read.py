@@ -22,6 +22,8 @@ UNBOUNDED = Part(*[Budget(NS_PER_S, NS_PER_S)] * 3)
 class Thinkers(SilentGates):
     """So many clients, which use a tenth of the time."""
 
+    part = 10
+
     def __init__(self, clients: int) -> None:
         self._clients = clients
         self._used_at_ns = 0
@@ -31,14 +33,21 @@ class Thinkers(SilentGates):
     def used(self, now_ns: int, charges: bool) -> Use:
         self.read += 1
         elapsed_ns, self._used_at_ns = now_ns - self._used_at_ns, now_ns
-        return Use(gpu_ns=elapsed_ns // 10, idle_ns=elapsed_ns * 9 // 10, pages=self._clients)
+        gpu_ns = elapsed_ns // self.part
+        return Use(gpu_ns=gpu_ns, idle_ns=elapsed_ns - gpu_ns, pages=self._clients)
+
+
+class Busy(Thinkers):
+    """So many, which leave no gap: turns are all that there is for them."""
+
+    part = 1
 
 
 class Device:
     """A device of some allocations of so many clients each."""
 
-    def __init__(self, loop: Loop, pages: Part, *clients: int) -> None:
-        self.all = [Thinkers(each) for each in clients]
+    def __init__(self, loop: Loop, pages: Part, *clients: int, kind: type[Thinkers] = Thinkers) -> None:
+        self.all = [kind(each) for each in clients]
         self._clients = clients
         self.arbiter = DeviceArbiter(loop, Settings(), Ends(), Rule(), [], pages)
         for index, gates in enumerate(self.all):
@@ -84,6 +93,16 @@ def test_of_very_many_clients_it_is_read_as_often_as_a_node_can_afford(loop: Loo
     assert device.pages <= PAGES_PER_S * 5 // 4 + 641
     # Where everybody stands is known more than a hundred times a second all the same.
     assert all(gates.read > 100 for gates in device.all)
+    device.arbiter.close()
+
+
+def test_of_who_takes_turns_one_alone_is_read_as_often_as_a_node_can_afford(loop: Loop) -> None:
+    device = Device(loop, pages_of_a_node().part(UNITS_PER_DEVICE, 1), 1, *[64] * 10, kind=Busy)
+    flood(device, 5500)
+    one, *many = device.all
+    assert one.read == 500
+    assert device.pages <= PAGES_PER_S * 5 // 8 + 11 * 64 + one.read
+    assert all(gates.read > 30 for gates in many)
     device.arbiter.close()
 
 
