@@ -14,9 +14,10 @@ from cuda_hook import wire
 from edgeshare.contract.accelerator_kind import KINDS
 from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError
-from edgeshare.contract.units import MIB, UNITS_PER_DEVICE
+from edgeshare.contract.units import MIB, NS_PER_S, UNITS_PER_DEVICE
 from edgeshare.inventory.corals import USB_MODEL
-from sharemgr.node.clients.budget import NodePlaces, Whole, clients_most
+from sharemgr.node.clients.budget import NodePlaces, Part, Queue, Whole, clients_most
+from sharemgr.node.clients.client import PAUSE_NS
 from sharemgr.node.clients.device import DeviceArbiter, Reader, pages_of_a_node
 from sharemgr.node.clients.glances import Glances
 from sharemgr.node.clients.listener import CONNECTIONS_PER_S
@@ -182,6 +183,7 @@ class Serving:
         kind = KINDS[own[0].accelerator]
         # By the devices that there are: one that comes later takes nothing from who is there.
         of_all = (allocation.request_percent * len(own), len(self.arbiters))
+        records = self._records.part(*of_all)
         return Terms(
             allocation_id=allocation.id,
             device_ids=allocation.device_ids,
@@ -198,7 +200,8 @@ class Serving:
             ),
             device_lines=tuple(device_lines(own, self._config.sysfs)) if kind.is_exclusive else (),
             offences=Offences(allocation.id),
-            records=self._records.part(*of_all),
+            records=records,
+            paused=self._queue(records),
             connections=self._connections.part(*of_all),
             places=self._places.part(*of_all),
             inbox=self.inbox,
@@ -213,6 +216,13 @@ class Serving:
                 self._contexts.unseen_bytes,
             ),
         )
+
+    def _queue(self, records: Part) -> Queue:
+        def call_later(wait_ns: int) -> None:
+            self._loop.call_later(wait_ns / NS_PER_S, lambda: queue.go_on(monotonic_ns()))
+
+        queue = Queue(records, PAUSE_NS, call_later)
+        return queue
 
     def _context_refused(self, allocation_id: str, message: str) -> None:
         owner = self.book.get(allocation_id).owner

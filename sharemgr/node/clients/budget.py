@@ -1,4 +1,8 @@
-"""How much of something may be done in a time, or be there: a leaky bucket, places, and parts that many share."""
+"""How much of something may be done in a time, or be there: a leaky bucket, places, parts that many share, and the order
+in which those go on who wait for one."""
+
+from collections import OrderedDict
+from collections.abc import Callable
 
 from edgeshare.contract.units import NS_PER_S, UNITS_PER_DEVICE
 
@@ -85,6 +89,52 @@ class Whole:
         rate = max(1, self._guaranteed * units // (devices * UNITS_PER_DEVICE))
         guaranteed = Budget(rate, max(self._start, GUARANTEE_BURST_S * rate))
         return Part(Budget(self._most, self._burst), guaranteed, self._common)
+
+
+class Queue:
+    """Those who wait for a part that they have in common: they go on one after the other, in the order in which they
+    came, each as soon as it has been paid for what the one before it did."""
+
+    __slots__ = ("_call_later", "_least_ns", "_part", "_set", "_waiting")
+
+    def __init__(self, part: Part, least_ns: int, call_later: Callable[[int], None]) -> None:
+        """``least_ns``: how long each waits, at least; ``call_later`` has ``go_on`` called after so many nanoseconds."""
+        self._part = part
+        self._least_ns = least_ns
+        self._call_later = call_later
+        self._waiting: OrderedDict[int, tuple[int, Callable[[], None]]] = OrderedDict()
+        self._set = False  # it is to be called
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def wait(self, who: int, goes_on: Callable[[], None], now_ns: int) -> None:
+        """One has to wait; what it does once it goes on it pays for at once, and it may have to wait again."""
+        self._waiting[who] = (now_ns + self._least_ns, goes_on)
+        self._call(now_ns)
+
+    def leave(self, who: int) -> None:
+        """One waits no more, if it did."""
+        self._waiting.pop(who, None)
+
+    def go_on(self, now_ns: int) -> None:
+        """Has those go on who may."""
+        self._set = False
+        try:
+            while self._waiting and not self._wait_ns(now_ns):
+                _, (_, goes_on) = self._waiting.popitem(last=False)
+                goes_on()
+        finally:
+            self._call(now_ns)
+
+    def _wait_ns(self, now_ns: int) -> int:
+        from_ns, _ = next(iter(self._waiting.values()))
+        return max(from_ns - now_ns, self._part.wait_ns(now_ns))
+
+    def _call(self, now_ns: int) -> None:
+        if self._waiting and not self._set:
+            self._set = True
+            self._call_later(self._wait_ns(now_ns))
 
 
 def clients_most(descriptors: int) -> int:

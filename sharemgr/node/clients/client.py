@@ -7,7 +7,7 @@ from time import monotonic_ns
 from cuda_hook import wire
 from cuda_hook.gate import GatePages, SiblingsPage
 from edgeshare.contract.errors import InvalidRequest
-from edgeshare.contract.units import NS_PER_S
+from edgeshare.contract.units import NS_PER_MS, NS_PER_S
 from sharemgr.node.clients.memory_records import MemoryRecords
 from sharemgr.node.clients.offences import Offence
 from sharemgr.node.clients.records import Records
@@ -30,7 +30,7 @@ DESCRIPTORS_DROPPED = int(socket.MSG_CTRUNC)
 CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)
 """Plain numbers: socket's own are an enumeration, whose members take microseconds to combine."""
 
-PAUSE_S = 0.02
+PAUSE_NS = 20 * NS_PER_MS
 """How long a client that sends more than it may is not read, at least."""
 
 PAUSE_RECORDS = 3
@@ -183,6 +183,7 @@ class Client:
             self.pages.discard()
             self._terms.device.gone(self._terms.allocation_id, self.client_id, monotonic_ns())
         self._welcome.give_up()
+        self._terms.paused.leave(self.client_id)
         self._loop.unwatch(self.fd)
         if self.peer.pidfd >= 0:
             self._loop.unwatch(self.peer.pidfd)
@@ -203,20 +204,22 @@ class Client:
                 return
 
     def _readable(self) -> None:
+        if self._pauses():
+            self._loop.unwatch(self.fd)
+
+    def _pauses(self) -> bool:
+        """Handles a record; whether it is to be read no more for a while."""
         full = self._closer.full
         if not full:
             self._read()
         if self._ended is None or not (self._floods or full):
-            return
-        self._loop.unwatch(self.fd)
+            return False
         now_ns = monotonic_ns()
         if self._floods:
             self._terms.offences.count(Offence.FLOOD)
             self._terms.records.spend(now_ns, PAUSE_RECORDS)
-        self._pause(now_ns)
-
-    def _pause(self, now_ns: int) -> None:
-        self._loop.call_later(max(PAUSE_S, self._terms.records.wait_ns(now_ns) / NS_PER_S), self._resume)
+        self._terms.paused.wait(self.client_id, self._resume, now_ns)
+        return True
 
     def _read(self) -> bool:
         """Handles one record; False when there is none."""
@@ -248,16 +251,10 @@ class Client:
         return True
 
     def _resume(self) -> None:
-        """Reads on as soon as its allocation has paid: were each client read once a pause whatever that costs, many of
-        them would go round the limit."""
-        if self._ended is None:
-            return
-        now_ns = monotonic_ns()
-        if self._terms.records.wait_ns(now_ns):
-            self._pause(now_ns)
-            return
+        """Reads on, its allocation having paid; a record at once, so that it is paid for before the next client's."""
         self._floods = False
-        self._loop.watch(self.fd, self._readable)
+        if not self._pauses() and self._ended is not None:
+            self._loop.watch(self.fd, self._readable)
 
     def _handle(self, size_bytes: int, now_ns: int) -> None:
         kind = self._inbox.kind(size_bytes)

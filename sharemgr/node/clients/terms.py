@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cuda_hook import wire
-from sharemgr.node.clients.budget import Part, Places
+from sharemgr.node.clients.budget import Part, Places, Queue
 from sharemgr.node.clients.device import DeviceArbiter
 from sharemgr.node.clients.offences import Offences
 from sharemgr.node.memory.allowances import Memory
@@ -23,6 +23,8 @@ class Terms:
     offences: Offences
     records: Part
     """How many records its clients may send, all together, beside those of the other allocations."""
+    paused: Queue
+    """Its clients that are not read until it has paid for what they said."""
     connections: Part
     """How many processes may connect, likewise."""
     places: Places

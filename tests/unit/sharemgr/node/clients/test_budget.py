@@ -12,6 +12,7 @@ from sharemgr.node.clients.budget import (
     NodePlaces,
     Part,
     Places,
+    Queue,
     Whole,
     clients_most,
 )
@@ -185,3 +186,78 @@ def test_all_together_never_have_more_than_there_is_and_all_of_it_comes_back(mov
         for _ in range(count):
             part.give()
     assert node.common_left == 10
+
+
+class Waiting:
+    """Some who wait by a clock of milliseconds: each time that one goes on it pays so often, and waits again."""
+
+    def __init__(self, who: int, costs: int) -> None:
+        self.now_ns = NS_PER_S
+        self.went_on: list[tuple[int, int]] = []
+        """At which millisecond, and who."""
+        self._costs = costs
+        self._set_ns: list[int] = []
+        self.part = Whole(100, 1, guaranteed=1).part(100, 1)
+        self.queue = Queue(self.part, 20 * NS_PER_MS, lambda wait_ns: self._set_ns.append(self.now_ns + wait_ns))
+        for each in range(who):
+            self.wait(each)
+
+    def wait(self, who: int) -> None:
+        self.queue.wait(who, lambda: self._go_on(who), self.now_ns)
+
+    def _go_on(self, who: int) -> None:
+        self.went_on.append(((self.now_ns - NS_PER_S) // NS_PER_MS, who))
+        if self._costs:
+            self.part.spend(self.now_ns, self._costs)
+            self.wait(who)
+
+    def run(self, ms: int) -> None:
+        """What is due within so many milliseconds, and that there is one timer at most."""
+        for _ in range(ms):
+            self.now_ns += NS_PER_MS
+            assert len(self._set_ns) <= 1
+            if self._set_ns and self._set_ns[0] <= self.now_ns:
+                self._set_ns.clear()
+                self.queue.go_on(self.now_ns)
+
+
+def test_of_many_that_wait_one_goes_on_for_what_is_paid_in_their_order() -> None:
+    waiting = Waiting(64, costs=1)
+    waiting.run(5000)
+    at_ms, who = zip(*waiting.went_on, strict=True)
+    # 100 a second, one that is there at once, and one a second that is guaranteed, with two at once.
+    assert 495 <= len(who) <= 510
+    assert all(each == number % 64 for number, each in enumerate(who))
+    assert max(at_ms.count(each) for each in at_ms) <= 4
+    assert at_ms[0] == 20
+
+
+def test_who_waits_does_so_for_a_while_at_least_and_who_needs_nothing_keeps_nobody() -> None:
+    waiting = Waiting(64, costs=0)
+    waiting.run(19)
+    assert not waiting.went_on
+    waiting.run(1)
+    assert waiting.went_on == [(20, each) for each in range(64)]
+    assert not len(waiting.queue)
+
+
+def test_who_has_left_waits_no_more_and_leaves_nothing() -> None:
+    waiting = Waiting(3, costs=0)
+    waiting.queue.leave(1)
+    waiting.queue.leave(7)
+    waiting.run(20)
+    assert [who for _, who in waiting.went_on] == [0, 2]
+
+
+def test_one_that_fails_to_go_on_keeps_nobody_waiting() -> None:
+    waiting = Waiting(0, costs=0)
+
+    def fails() -> None:
+        raise ValueError("it fails")
+
+    waiting.queue.wait(0, fails, waiting.now_ns)
+    waiting.wait(1)
+    with pytest.raises(ValueError, match="it fails"):
+        waiting.run(20)
+    waiting.run(1)
+    assert [who for _, who in waiting.went_on] == [1]
