@@ -1,5 +1,5 @@
-"""How much of something may be done in a time, or be there: a leaky bucket, places, parts that many share, and the order
-in which those go on who wait for one."""
+"""How much of something may be done in a time, or be there: a leaky bucket, places, parts that many share, and in which
+order those go on who wait for one."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -92,13 +92,13 @@ class Whole:
 
 
 class Queue:
-    """Those who wait for a part that they have in common: they go on one after the other, in the order in which they
+    """Clients that wait for a part that they have in common: they go on one after the other, in the order in which they
     came, each as soon as it has been paid for what the one before it did."""
 
     __slots__ = ("_call_later", "_least_ns", "_part", "_set", "_waiting")
 
     def __init__(self, part: Part, least_ns: int, call_later: Callable[[int], None]) -> None:
-        """``least_ns``: how long each waits, at least; ``call_later`` has ``go_on`` called after so many nanoseconds."""
+        """``least_ns``: how long each waits, at least; ``call_later`` has ``go_on`` called after so long."""
         self._part = part
         self._least_ns = least_ns
         self._call_later = call_later
