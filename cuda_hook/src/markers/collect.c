@@ -117,15 +117,16 @@ static bool collect_beside(void) {
         if (place < 0)
             return any;
         look.batch.start = NULL;
-        over = is_over(&look);
+        /* What a context's end took with it is for the head to pass over. */
+        over = is_over(&look) && (look.held || look.batch.end == NULL);
         es_lock_take(&es_state_lock);
         look_away(&look);
         there = es_closed_at((uint32_t)place);
         /* Meanwhile somebody may have waited for it, or its place become another stream's. */
-        if (over && look.held && !there->over && there->stream == look.batch.stream)
+        if (over && !there->over && there->stream == look.batch.stream)
             es_ends_pass_over(there, stamp_ns(&look));
         es_lock_give(&es_state_lock);
-        if (over && look.held)
+        if (over)
             any = true;
         else
             asked |= UINT64_C(1) << look.batch.stream;
