@@ -16,9 +16,9 @@ from edgeshare.contract.devices import Device
 from edgeshare.contract.errors import EdgeshareError
 from edgeshare.contract.units import MIB, NS_PER_S, UNITS_PER_DEVICE
 from edgeshare.inventory.corals import USB_MODEL
-from sharemgr.node.clients.budget import NodePlaces, Part, Queue, Whole, clients_most
+from sharemgr.node.clients.budget import NodePlaces, Part, Queue, Whole, clients_most, pages_of_a_node
 from sharemgr.node.clients.client import PAUSE_NS
-from sharemgr.node.clients.device import DeviceArbiter, Reader, pages_of_a_node
+from sharemgr.node.clients.device import DeviceArbiter
 from sharemgr.node.clients.glances import Glances
 from sharemgr.node.clients.listener import CONNECTIONS_PER_S
 from sharemgr.node.clients.offences import Offences
@@ -31,6 +31,7 @@ from sharemgr.node.machine.contexts import ContextSizes
 from sharemgr.node.machine.observer import Observation
 from sharemgr.node.memory.allowances import Memory
 from sharemgr.node.sockets.loop import Loop
+from sharemgr.node.turns.account import Reader
 from sharemgr.node.turns.gate import Rule
 from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends

@@ -9,6 +9,11 @@ from edgeshare.contract.units import NS_PER_S, UNITS_PER_DEVICE
 GUARANTEE_BURST_S = 2
 """So many seconds' worth of what a part is guaranteed may come at once: who starts says more than one that runs."""
 
+PAGES_PER_S = 100_000
+"""Where several are let in, the pages of all of a device's clients are read before each event, a microsecond each: so
+often in a second those of a node's devices, half of them guaranteed to each device alike. Beyond that what happens
+until they can be read again happens at the time at which they were read last. Eight clients and 10,000 events a second,
+which are many, come to less."""
 
 CLIENTS_MOST = 4096
 """Of a node: each costs descriptors and memory of its one manager."""
@@ -89,6 +94,11 @@ class Whole:
         rate = max(1, self._guaranteed * units // (devices * UNITS_PER_DEVICE))
         guaranteed = Budget(rate, max(self._start, GUARANTEE_BURST_S * rate))
         return Part(Budget(self._most, self._burst), guaranteed, self._common)
+
+
+def pages_of_a_node() -> Whole:
+    """How often its devices may read pages, of which each has a part."""
+    return Whole(PAGES_PER_S, PAGES_PER_S // 4, guaranteed=PAGES_PER_S // 2)
 
 
 class Queue:

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from edgeshare.contract.units import NS_PER_S
-from sharemgr.node.clients.budget import Part, Whole
+from sharemgr.node.clients.budget import Part
 from sharemgr.node.clients.timer import DeadlineTimer
 from sharemgr.node.sockets.loop import Loop
-from sharemgr.node.turns.account import Account, Moment, moment_of
+from sharemgr.node.turns.account import Account, Reader, moment_of
 from sharemgr.node.turns.arbiter import Arbiter
 from sharemgr.node.turns.commands import Accuse, Check, Command, Prolong, Revoke
 from sharemgr.node.turns.demand import Use
@@ -17,24 +17,13 @@ from sharemgr.node.turns.mode import SEEN_NS
 from sharemgr.node.turns.settings import Settings, Share
 from sharemgr.node.turns.slices.ends import Ends
 
-PAGES_PER_S = 100_000
-"""Where several are let in, the pages of all of a device's clients are read before each event, a microsecond each: so
-often in a second those of a node's devices, half of them guaranteed to each device alike. Beyond that what happens
-until they can be read again happens at the time at which they were read last. Eight clients and 10,000 events a second,
-which are many, come to less."""
-
 TOLD_NS = NS_PER_S
 """A driver tells of the second before it is asked at most (NVML API Reference, nvmlDeviceGetUtilizationRates): pages
 that are read later than so long after that tell of another one."""
 
 ALONE_PAGES = 2
-"""What a page costs of that where those of one allocation alone are read, at what it says: that tells how it uses its
-turns, and nothing is due by it."""
-
-
-def pages_of_a_node() -> Whole:
-    """How often its devices may read pages, of which each has a part."""
-    return Whole(PAGES_PER_S, PAGES_PER_S // 4, guaranteed=PAGES_PER_S // 2)
+"""What a page costs of how often pages may be read where those of one allocation alone are, at what it says: that tells
+how it uses its turns, and nothing is due by it."""
 
 
 class Gates(Protocol):
@@ -74,16 +63,6 @@ class Gates(Protocol):
 
     def accuse(self, told_ns: int, used_ns: int, now_ns: int) -> None:
         """Says that its pages told of other GPU time than the driver did of its processes."""
-
-
-class Reader(Protocol):
-    """Somebody who follows the turns."""
-
-    told: dict[str, Moment]
-    """By allocation: what it was told last."""
-
-    def take(self, allocation_id: str, moment: Moment | None, at_ns: int) -> None:
-        """Where an allocation stands from then on; None: it is removed."""
 
 
 class DeviceArbiter:

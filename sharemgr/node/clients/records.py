@@ -103,7 +103,7 @@ class Records:
     def _is_over(self, number: int) -> bool:
         """Whether it is of the grant that it left in its page last, or of one before: what it said until then is read
         later where the manager stood still meanwhile."""
-        return 0 < self._left and (self._left - number) % GRANT_NUMBER_MAX < GRANT_NUMBER_MAX // 2
+        return self._left > 0 and (self._left - number) % GRANT_NUMBER_MAX < GRANT_NUMBER_MAX // 2
 
     def _check_number(self, number: int, now_ns: int) -> bool:
         """Whether its gate has shown this number since it released; one that it has not is counted, and ignored by

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.phases import DRAINING, ENDING, HOLDING, IDLE, OVERLAPPING, THINKING, THROTTLED, WAITING, Phase
@@ -112,3 +113,13 @@ def moment_of(contender: Contender, beside: bool, before: Moment | None) -> Mome
         if before.phase is contender.phase and before.beside == beside and before.begins_at_ns == contender.granted_ns:
             return before
     return Moment(contender.phase, beside, contender.grants, number, contender.granted_ns)
+
+
+class Reader(Protocol):
+    """Somebody who follows the turns."""
+
+    told: dict[str, Moment]
+    """By allocation: what it was told last."""
+
+    def take(self, allocation_id: str, moment: Moment | None, at_ns: int) -> None:
+        """Where an allocation stands from then on; None: it is removed."""

@@ -8,10 +8,11 @@ import pytest
 
 from edgeshare.contract.units import NS_PER_MS as MS
 from edgeshare.contract.units import NS_PER_US as US
-from sharemgr.node.clients.device import DeviceArbiter, Reader, pages_of_a_node
+from sharemgr.node.clients.budget import pages_of_a_node
+from sharemgr.node.clients.device import DeviceArbiter
 from sharemgr.node.recorder import CHANGES_A_MESSAGE, CHANGES_MAX, Change, Recorder
 from sharemgr.node.sockets.loop import Loop
-from sharemgr.node.turns.account import moment_of
+from sharemgr.node.turns.account import Reader, moment_of
 from sharemgr.node.turns.contender import Contender
 from sharemgr.node.turns.gate import Rule
 from sharemgr.node.turns.phases import (

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from edgeshare.contract.units import NS_PER_MS, NS_PER_S, UNITS_PER_DEVICE
-from sharemgr.node.clients.budget import Budget, Part
-from sharemgr.node.clients.device import PAGES_PER_S, DeviceArbiter, pages_of_a_node
+from sharemgr.node.clients.budget import PAGES_PER_S, Budget, Part, pages_of_a_node
+from sharemgr.node.clients.device import DeviceArbiter
 from sharemgr.node.sockets.loop import Loop
 from sharemgr.node.turns.demand import Use
 from sharemgr.node.turns.gate import Rule
