@@ -199,7 +199,7 @@ def test_nobody_pays_for_one_that_stood_still(world: World, programs: tuple[Prog
 
 
 LOOK_MS = (1880, 1920)
-"""The manager looks at the devices each second: in between it does so after it saw the clients once."""
+"""The manager looks at the devices each second. In between is the first look that it holds against an earlier one."""
 LOOK_STRIDE = 5
 """To read the clock and then the pages takes twice as many points."""
 

@@ -8,9 +8,9 @@
  * A burst is what is submitted to an idle device until somebody waits for it. On the virtual clock (five programs of short
  * bursts, three paces) timing each of them takes up to 1.4 % of a program's GPU time and tells that no nearer; one in eight
  * takes up to 0.7 %, against one in 64, with which what is told was off by 0.12 % once, and else by as little. How soon a
- * program that changes is seen to is not in these figures. Long ones (from
- * 200 us on) are timed each: where they are timed as seldom, GPU time that is told of 300 random programs is off by 1.19 % on the
- * mean, not 0.99 %, though of fewer clients, 16 and not 21, too much by 2 % and more. */
+ * program that changes is seen to is not in these figures. Long ones (from 200 us on) are timed each: where they are timed as
+ * seldom, GPU time that is told of 300 random programs is off by 1.19 % on the mean, not 0.99 %, though of fewer clients, 16 and
+ * not 21, too much by 2 % and more. */
 
 enum {
     ES_BURSTS_TIMED = 8,   /* one in so many, … */

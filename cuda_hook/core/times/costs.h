@@ -18,7 +18,7 @@
  *  - From the third try on (EXACT) other threads are kept out: else 120 % more is told of three that share a stream.
  *  - Where no batch makes exact times doubtful (DOUBT, DOUBTS) 17 % less than was executed is told of one recorded program.
  *  - Where none is timed exactly once more (ANEW) the mean over 300 programs is 1.12 %, not 0.99 %, by one of them; four times
- *    are no better than two.
+ *    are no better than two over 100.
  *  - Where no function is timed once more (STALE, APART), where those whose exact times agree are as often as others (SURE_STALE,
  *    SHORT), or where no call takes unusually long (CALL), the first mean is 1.14 to 1.21 %, at most two programs fall short, and
  *    the second mean is 0.32 to 0.36 %: chance does as much.

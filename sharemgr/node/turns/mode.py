@@ -39,9 +39,7 @@ class Mode:
         self.alone_clients = 0
         """How many clients cannot be let in beside others."""
         self._turns_until_ns = 0  # it is turns until then at least
-        self._watched = (
-            False  # there was a client when one last saw how busy the device was, and when that was is known
-        )
+        self._watched = False  # there was a client when one saw how busy the device was, at a time that is known
         self._may_until_ns = 0  # until then one knows enough of the device to let several in
 
     def see(
