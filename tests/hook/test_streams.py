@@ -1,10 +1,14 @@
 """Streams and captures under a grant: which are drained, and which are left alone."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from cuda_hook import wire
-from tests.kit.hook.manager import MS, ScriptedManager
-from tests.kit.hook.stage import SUCCESS, Client, Stage
+from tests.kit.hook.manager import MS, PATIENCE_S, ScriptedManager
+from tests.kit.hook.stage import SUCCESS, Client, Stage, compile_program
+from tests.kit.programs.compiled import HOOK_INCLUDES, HOOK_SOURCES
 
 
 def test_all_streams_and_threads_are_one_client(stage: Stage, manager: ScriptedManager) -> None:
@@ -160,3 +164,10 @@ def test_a_stream_that_ends_takes_nothing_with_it(stage: Stage, manager: Scripte
     manager.hears_release(number)
     assert len(stage.executed()) == 5
     assert stage.machine.gpus()[0].queued == 0
+
+
+def test_a_thread_whose_place_was_given_away_looks_for_another(tmp_path: Path) -> None:
+    """Else its batch would end with another stream's work, and a grant be given back while its own still runs."""
+    program = compile_program(tmp_path / "evicted", "evicted.c", *HOOK_INCLUDES, *map(str, HOOK_SOURCES))
+    result = subprocess.run([program], check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

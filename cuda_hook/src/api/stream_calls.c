@@ -21,31 +21,35 @@ static void mark_before(void) {
 
 /* A function of the host was queued in a stream. What came before it has its end marked by then, and what comes after it its
  * begin: how long it takes, and whether it waits for another launch, says nothing of the device's time. */
-static void held_up(int index) {
-    if (index < 0)
+static void held_up(int number) {
+    int index;
+
+    if (number < 0)
         return;
     es_lock_take(&es_state_lock);
-    es_backlog.held_streams |= UINT64_C(1) << index;
+    index = es_stream_index(number);
+    if (index >= 0)
+        es_backlog.held_streams |= UINT64_C(1) << index;
     es_backlog.waits++;
     es_lock_give(&es_state_lock);
 }
 
-/* The index of a stream that work was submitted to under the manager, as far as one knows. */
-static int index_of(CUstream stream) {
+/* The number of a stream that work was submitted to under the manager, as far as one knows. */
+static int number_of(CUstream stream) {
     return es_life_apart() || es_mode_now() != ES_JOINED ? ES_STREAM_NONE : es_place_of(stream);
 }
 
 #define HOST_FUNCTION(name, stream, parameters, arguments) \
     CUresult es_##name parameters {                        \
         CUresult result;                                   \
-        int index;                                         \
+        int number;                                        \
                                                            \
         ES_REAL_OR_RETURN(name);                           \
-        index = index_of(stream);                          \
-        if (index >= 0)                                    \
+        number = number_of(stream);                        \
+        if (number >= 0)                                   \
             mark_before();                                 \
         result = ES_DRIVER(name) arguments;                \
-        held_up(index);                                    \
+        held_up(number);                                   \
         return result;                                     \
     }                                                      \
     ES_EXPORT(name)

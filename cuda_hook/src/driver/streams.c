@@ -1,5 +1,6 @@
 #include "driver/streams.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/events.h"
@@ -10,13 +11,17 @@
 #include "driver/symbols.h"
 #include "threads/slots.h"
 
+enum { NUMBERS = INT_MAX / ES_STREAMS };
+
 struct stream {
     CUstream handle; /* never NULL; 0 in `used` marks a free place */
     int context;
+    int number; /* leaves its place when divided by ES_STREAMS */
 };
 
 static struct stream streams[ES_STREAMS] ES_UNDER(es_state_lock);
 static uint64_t streams_used ES_UNDER(es_state_lock);
+static uint32_t noted ES_UNDER(es_state_lock);                    /* ever */
 static uint32_t stream_users[ES_STREAMS] ES_UNDER(es_state_lock); /* who is inside the driver on behalf of a stream */
 static uint32_t captures ES_UNDER(es_state_lock);                 /* that threads of the program are beginning */
 static uint32_t lasting; /* captures that were begun and not seen to end; changed under es_state_lock, read without it */
@@ -53,25 +58,29 @@ ES_LOCKED(es_state_lock) static int find_stream(CUstream handle, CUcontext conte
     return -1;
 }
 
-/* A place for a stream that is not noted yet, or why there is none. */
+/* The number of a stream that is not noted yet, or why there is no place for it. */
 ES_LOCKED(es_state_lock) static int note_stream(CUstream handle, CUcontext context) {
     const uint64_t touched = streams_touched();
     uint64_t free_places = ~(streams_used | touched);
-    int owner, index;
+    int owner, index, first = 0;
 
-    /* What ended has its place while an open batch touched it, or it would be taken for what comes after it. */
-    if (free_places == 0)
+    /* What ended has its place while an open batch touched it, or it would be taken for what comes after it. Each in its turn:
+     * who was given one last is on its way to touch it. */
+    if (free_places == 0) {
         free_places = ~touched;
+        first = (int)(noted % ES_STREAMS);
+    }
     if (free_places == 0)
         return ES_STREAM_LATER;
     owner = es_context_note(context);
     if (owner < 0)
         return ES_STREAM_MANY;
-    index = __builtin_ctzll(free_places);
+    index = first + __builtin_ctzll(free_places >> first | free_places << (-first & (ES_STREAMS - 1)));
+    index %= ES_STREAMS;
     es_on_place_left(index);
-    streams[index] = (struct stream){handle, owner};
+    streams[index] = (struct stream){handle, owner, index + (int)(noted++ % NUMBERS) * ES_STREAMS};
     streams_used |= UINT64_C(1) << index;
-    return index;
+    return streams[index].number;
 }
 
 /* A green context's stream has none that the older form of the question could answer with. */
@@ -82,30 +91,36 @@ static bool context_of(CUstream stream, CUcontext *context) {
            (ES_DRIVER(cuStreamGetCtx_v2) != NULL && ES_DRIVER(cuStreamGetCtx_v2)(stream, context, &green) == CUDA_SUCCESS);
 }
 
-int es_stream_index(CUstream stream) {
+int es_stream_number(CUstream stream) {
     const CUstream handle = normal(stream);
     const CUcontext current = es_context_current();
     CUcontext context = es_stream_is_default(handle) ? current : NULL;
-    int index;
+    int index, number;
 
     /* Without a context the driver refuses what the program is about to do. */
     if (current == NULL || es_stream_capturing(handle))
         return ES_STREAM_NONE;
     es_lock_take(&es_state_lock);
     index = find_stream(handle, context);
+    number = index < 0 ? ES_STREAM_NONE : streams[index].number;
     es_lock_give(&es_state_lock);
-    if (index >= 0)
-        return index;
+    if (number >= 0)
+        return number;
     if (!es_stream_is_default(handle) && !context_of(handle, &context))
         context = current;
     es_lock_take(&es_state_lock);
     index = find_stream(handle, context);
-    if (index < 0)
-        index = note_stream(handle, context);
+    number = index < 0 ? note_stream(handle, context) : streams[index].number;
     es_lock_give(&es_state_lock);
-    if (index == ES_STREAM_MANY && !__atomic_exchange_n(&many_said, true, __ATOMIC_RELAXED))
+    if (number == ES_STREAM_MANY && !__atomic_exchange_n(&many_said, true, __ATOMIC_RELAXED))
         es_log("more contexts (%d) are there than are told apart: some launches are not counted", ES_CONTEXTS);
-    return index;
+    return number;
+}
+
+int es_stream_index(int number) {
+    const int index = number % ES_STREAMS;
+
+    return (streams_used >> index & 1) != 0 && streams[index].number == number ? index : -1;
 }
 
 uint32_t es_streams_count(void) { return (uint32_t)__builtin_popcountll(streams_used); }
@@ -233,7 +248,7 @@ void es_streams_forget(int context) {
 }
 
 ES_UNCHECKED void es_streams_reset(void) {
-    streams_used = 0;
+    streams_used = noted = 0;
     memset(stream_users, 0, sizeof(stream_users));
     captures = lasting = 0;
 }

@@ -16,8 +16,13 @@ enum {
     ES_STREAM_LATER = -3, /* more streams are busy at once than can be told apart: once some of what is queued has ended */
 };
 
-/* The index of a stream, for sets of streams: noted when it is new. NULL and CU_STREAM_LEGACY are the same. */
-int es_stream_index(CUstream stream);
+/* The number of a stream, which is noted when it is new. NULL and CU_STREAM_LEGACY are the same. Its index in sets of streams is
+ * what remains when it is divided by ES_STREAMS; another's once that has been given away, which may be as soon as the lock
+ * is not held and no open batch has touched it. */
+int es_stream_number(CUstream stream);
+
+/* The index of the stream of this number; -1: another has it by now, or the stream has ended. */
+int es_stream_index(int number) ES_LOCKED(es_state_lock);
 
 /* The set of noted streams of a context (NULL: the current one), or of one stream (0 when it was never noted). */
 uint64_t es_streams_of(CUcontext context);

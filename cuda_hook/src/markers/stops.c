@@ -1,6 +1,7 @@
 #include "markers/stops.h"
 
 #include "backlog/backlog.h"
+#include "backlog/submitted.h"
 #include "base/state.h"
 #include "core/tools/clock.h"
 #include "driver/contexts.h"
@@ -10,6 +11,8 @@
 enum {
     STOPPED_MOST_NS = 1000 * 1000, /* the calls take some ten microseconds */
     FAILURES_MOST = 4,             /* after so many one after the other that failed or took too long none is stopped any more */
+    STILL_LOOKS = 4,
+    STILL_LOOK_NS = 25 * 1000, /* a call that submits takes less, unless it waits for the device */
 };
 
 static const struct es_slot *owner; /* for whom one is stopped, or was last and nobody has said that it may go on; atomic */
@@ -85,6 +88,19 @@ bool es_stop_begin(const struct es_slot *slot, int stream) {
     }
     es_lock_give(&es_state_lock);
     return done;
+}
+
+uint64_t es_stop_others_ns(const struct es_slot *slot) {
+    uint64_t others_ns = UINT64_MAX;
+
+    for (int i = 0; i < STILL_LOOKS && others_ns == UINT64_MAX; i++) {
+        if (i > 0)
+            es_progress_wait(es_progress_seen(), STILL_LOOK_NS);
+        es_lock_take(&es_state_lock);
+        others_ns = es_submitted_by_others(slot);
+        es_lock_give(&es_state_lock);
+    }
+    return others_ns;
 }
 
 bool es_stop_holds(const struct es_slot *slot) { return owner == slot && __atomic_load_n(&late, __ATOMIC_ACQUIRE) != number; }

@@ -18,6 +18,10 @@ bool es_stop_can(void) ES_LOCKED(es_state_lock);
 /* Stops the stream for this thread's next launch, where that can be done. Takes es_state_lock. */
 bool es_stop_begin(const struct es_slot *slot, int stream);
 
+/* What other threads have submitted, when none of them is within the driver any more: where all others are excluded, none begins
+ * anew. UINT64_MAX: one stays. Takes es_state_lock. */
+uint64_t es_stop_others_ns(const struct es_slot *slot);
+
 /* Whether it still stands still for the thread, so that its launch has not begun. */
 bool es_stop_holds(const struct es_slot *slot) ES_LOCKED(es_state_lock);
 

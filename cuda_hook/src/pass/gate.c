@@ -146,14 +146,14 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
 
     for (;;) {
         const uint32_t word = word_now();
-        int index;
+        int number;
 
         if (es_mode_now() == ES_OUT)
             return NULL;
         if (es_mode_now() == ES_UNSHARED)
             (void)es_join_again();
-        index = es_place_of(stream);
-        if (index == ES_STREAM_NONE)
+        number = es_place_of(stream);
+        if (number == ES_STREAM_NONE)
             return NULL;
         if ((word & ES_GATE_HELD) == 0) {
             wait_at_gate(slot);
@@ -162,17 +162,17 @@ static struct es_slot *admit(struct es_slot *slot, uint64_t key, CUstream stream
         }
         if ((slot == NULL || word != __atomic_load_n(&slot->word, __ATOMIC_RELAXED)) && wait_for_begin(slot, word))
             continue;
-        if (slot == NULL || index == ES_STREAM_MANY)
+        if (slot == NULL || number == ES_STREAM_MANY)
             return NULL; /* more than can be told apart: gated, not counted */
         if (word != __atomic_load_n(&slot->word, __ATOMIC_RELAXED))
             renew(slot, word);
-        if (index == ES_STREAM_LATER) {
+        if (number == ES_STREAM_LATER) {
             /* Without a place nothing marks its end: it would still run after the grant was given back. */
             if (es_place_give_up(&patience, key) && word_now() == word)
                 return NULL;
             continue;
         }
-        if (!es_queue_take(slot, key, stream, index, word))
+        if (!es_queue_take(slot, key, stream, number, word))
             continue;
         __atomic_store_n(&slot->busy, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);

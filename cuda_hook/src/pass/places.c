@@ -20,10 +20,10 @@ enum { UNSEEN_NS = 1000 * 1000 * 1000 };
 static bool uncounted_said; /* atomic */
 
 /* Is there none, and could one be had by marking what is open? */
-static bool wanted(int index) {
+static bool wanted(int number) {
     bool full;
 
-    if (index != ES_STREAM_LATER)
+    if (number != ES_STREAM_LATER)
         return false;
     es_lock_take(&es_state_lock);
     full = es_closed_full();
@@ -32,18 +32,18 @@ static bool wanted(int index) {
 }
 
 int es_place_of(CUstream stream) {
-    int index = es_stream_index(stream);
+    int number = es_stream_number(stream);
 
-    if (wanted(index) && es_slot_self != NULL) {
+    if (wanted(number) && es_slot_self != NULL) {
         es_batch_close(es_slot_self, false);
-        index = es_stream_index(stream);
+        number = es_stream_number(stream);
     }
-    if (wanted(index) && es_grant_pause()) {
+    if (wanted(number) && es_grant_pause()) {
         (void)es_batches_close_all();
         es_grant_resume();
-        index = es_stream_index(stream);
+        number = es_stream_number(stream);
     }
-    return index;
+    return number;
 }
 
 bool es_place_give_up(struct es_patience *patience, uint64_t key) {

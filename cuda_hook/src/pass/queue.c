@@ -9,6 +9,7 @@
 #include "core/tools/clock.h"
 #include "driver/contexts.h"
 #include "driver/markers.h"
+#include "driver/streams.h"
 #include "link/link.h"
 #include "markers/batches.h"
 #include "markers/collect.h"
@@ -27,8 +28,7 @@ enum { BRIEF_NS = 2 * 1000 }; /* what a copy of less than two pages counts for, 
  * told GPU time of 100 random programs is off by 1.27 % on the mean, not 1.13 %, and two fall short of their part, not one. */
 enum { LITTLE_PART = 8 };
 
-enum { STILL_LOOKS = 4, STILL_LOOK_NS = 25 * 1000 }; /* a call that submits takes less, unless it waits for the device */
-enum { STREAM_LOOK_NS = 50 * 1000 };                 /* of another stream than the head's: how soon its end is noticed */
+enum { STREAM_LOOK_NS = 50 * 1000 }; /* of another stream than the head's: how soon its end is noticed */
 
 /* Waits for a closed batch to end, at most wait_ns; `seen` was read under the lock. */
 static void wait_for_progress(uint32_t seen, uint64_t wait_ns) {
@@ -205,20 +205,6 @@ ES_LOCKED(es_state_lock) static bool enter(struct submission *s, uint64_t drawn_
     return timed;
 }
 
-/* What other threads have submitted, when none of them is within the driver any more: none begins anew. UINT64_MAX: one stays. */
-static uint64_t others_when_still(const struct es_slot *slot) {
-    uint64_t others_ns = UINT64_MAX;
-
-    for (int i = 0; i < STILL_LOOKS && others_ns == UINT64_MAX; i++) {
-        if (i > 0)
-            es_progress_wait(es_progress_seen(), STILL_LOOK_NS);
-        es_lock_take(&es_state_lock);
-        others_ns = es_submitted_by_others(slot);
-        es_lock_give(&es_state_lock);
-    }
-    return others_ns;
-}
-
 /* Records the start of the batch that it began. */
 static void record_start(const struct submission *s) {
     struct es_slot *slot = s->slot;
@@ -228,7 +214,7 @@ static void record_start(const struct submission *s) {
     struct es_marker start;
 
     if (excludes && stopped)
-        others_ns = others_when_still(slot);
+        others_ns = es_stop_others_ns(slot);
     start = es_marker_record(s->index, false);
     es_lock_take(&es_state_lock);
     if (slot->batch.opened_ns != 0 && slot->batch.start == NULL && start.event != NULL) {
@@ -255,8 +241,8 @@ static void record_start(const struct submission *s) {
         es_grant_include(slot);
 }
 
-bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int index, uint32_t word) {
-    struct submission s = {slot, key, stream, index, .shared = word != es_word_open, .now_ns = es_now_ns()};
+bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int number, uint32_t word) {
+    struct submission s = {slot, key, stream, number % ES_STREAMS, .shared = word != es_word_open, .now_ns = es_now_ns()};
     uint64_t drawn_ns = 0, wait_ns = 0;
     uint32_t progress;
     bool timed;
@@ -270,6 +256,10 @@ bool es_queue_take(struct es_slot *slot, uint64_t key, CUstream stream, int inde
         es_lock_take(&es_state_lock);
         s.now_ns = es_now_ns();
         weigh(&s, word);
+    }
+    if (es_stream_index(number) != s.index) {
+        es_lock_give(&es_state_lock);
+        return false;
     }
     progress = __atomic_load_n(&es_progress, __ATOMIC_RELAXED);
     if (s.more || !s.open) {
