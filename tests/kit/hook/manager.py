@@ -278,11 +278,14 @@ class ScriptedManager:
             if other.pid == connection.pid and other.ended:
                 self.memory.succeed(connection.number, other.number)
 
-    def _hear_ends(self) -> None:
+    def _hear_ends(self, asker: Connection) -> None:
         """As the real manager does before it refuses anything: whoever has hung up is gone, also one whose thread here
         has not come to it, and what is left of its session is not counted beside that of its next one."""
+        # Who has itself hung up is gone as soon as its own thread, which is this one, comes to it.
+        if hung_up(asker.socket):
+            return
         gone = [each for each in self.connections if not each.ended and hung_up(each.socket)]
         self._until(lambda: all(each.ended for each in gone), "an end is not heard")
 
     def _answer(self, connection: Connection, record: wire.ClientRecord) -> bytes | None:
-        return memory_answer(self.memory, connection, record, self._hear_ends)
+        return memory_answer(self.memory, connection, record, lambda: self._hear_ends(connection))
