@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,10 @@ def installed(node: Node, edgeshare: Machine) -> Iterator[Node]:
     shell.type(f"{upgrade.rstrip()} --set clusterStatus.page=true --set assigner.tls.renew=true")
     release.until_ready(node, GPUS)
     node.kubectl("rollout", "status", IN_NAMESPACE, f"deployment/{SERVICE}", WAIT)
+    # A port-forward to a Service takes the pod that has been ready for longest, also one of before that is ending.
+    until(
+        lambda: not any("deletionTimestamp" in each["metadata"] for each in pods(node)), "the pods of before are gone"
+    )
     node.kubectl("create", "namespace", TEAM)
     node.kubectl("create", "serviceaccount", WHO)
     may = (f"--namespace={TEAM}", "create", "rolebinding", WHO, "--clusterrole=view")
@@ -112,11 +117,27 @@ def all_served(node: Node) -> dict[Name, list[bytes]]:
     }
 
 
+def until_served(node: Node, certificates: dict[Name, bytes]) -> None:
+    """Return when each of them shows its own of these."""
+    ports = {Name.SERVER: 1, Name.STATUS_SERVER: 2, Name.MANAGER: 1}
+    wanted = {name: [certificates[name]] * count for name, count in ports.items()}
+
+    def are_served() -> bool:
+        look_at_once(node)
+        return all_served(node) == wanted
+
+    until(are_served, "the Secrets' certificates are served")
+
+
+def pods(node: Node) -> list[Any]:
+    """Of the release, those that are ending among them."""
+    found: list[Any] = json.loads(node.kubectl("get", IN_NAMESPACE, "pods", "--output=json"))["items"]
+    return found
+
+
 def lives(node: Node) -> list[tuple[str, int]]:
     """The containers of the release, and how often each was restarted."""
-    pods = json.loads(node.kubectl("get", IN_NAMESPACE, "pods", "--output=json"))["items"]
-    stay = [each for each in pods if "deletionTimestamp" not in each["metadata"]]
-    statuses = [status for each in stay for status in each["status"].get("containerStatuses", ())]
+    statuses = [status for each in pods(node) for status in each["status"].get("containerStatuses", ())]
     return sorted((each["containerID"], each["restartCount"]) for each in statuses if each["name"] != "certificates")
 
 
@@ -129,7 +150,8 @@ def renew(node: Node, job: str) -> list[str]:
 
 
 def look_at_once(node: Node) -> None:
-    """Have the kubelet bring pods their changed Secrets: it does each 60 to 90 s, and at any change of a pod."""
+    """Have the kubelet bring pods their Secrets as it knows them, and of their changes it learns in its own time: it
+    does so each 60 to 90 s, and at any change of a pod."""
     for each in node.kubectl("get", IN_NAMESPACE, "pods", "--output=name").split():
         node.kubectl("annotate", IN_NAMESPACE, "--overwrite", each, f"edgeshare-test/looked-at={datetime.now(UTC)}")
 
@@ -137,28 +159,13 @@ def look_at_once(node: Node) -> None:
 def test_what_the_cron_jobs_pod_renews_is_served_without_a_restart(installed: Node, tmp_path: Path) -> None:
     node = installed
     before, keys, ran = secrets(node, "tls.crt"), secrets(node, "tls.key"), lives(node)
-    assert all_served(node) == {
-        Name.SERVER: [before[Name.SERVER]],
-        Name.STATUS_SERVER: [before[Name.STATUS_SERVER]] * 2,
-        Name.MANAGER: [before[Name.MANAGER]],
-    }
+    until_served(node, before)
     assert renew(node, "renew") == ["kept", *["renewed"] * 5]
     after = secrets(node, "tls.crt")
     new = {name for name in after if after[name] != before[name]}
     assert new == set(SUFFIXES) - {Name.AUTHORITY}
     assert {name for name, key in secrets(node, "tls.key").items() if key != keys[name]} == new
-    look_at_once(node)
-    until(
-        lambda: (
-            all_served(node)
-            == {
-                Name.SERVER: [after[Name.SERVER]],
-                Name.STATUS_SERVER: [after[Name.STATUS_SERVER]] * 2,
-                Name.MANAGER: [after[Name.MANAGER]],
-            }
-        ),
-        "what was renewed is served",
-    )
+    until_served(node, after)
     assert lives(node) == ran
     assert filtered(node, tmp_path) == 200
     # What is not due stays as it is.
