@@ -36,8 +36,9 @@ def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture
-def browser(chrome: Browser) -> Iterator[Browser]:
-    """It, with nothing open; at the end its console was told of nothing that the test did not take out."""
+def browser(chrome: Browser, testbed: Testbed) -> Iterator[Browser]:
+    """It, with nothing open; at the end its console was told of nothing that the test did not take out. Until then the
+    testbed is there, whose end is nothing that a page should have been told of."""
     yield chrome
     complaints = chrome.complaints()
     chrome.open("about:blank")
