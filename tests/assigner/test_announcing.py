@@ -10,13 +10,14 @@ import pytest
 
 from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer, done, free_ports
-from tests.kit.assigner.replicas import ASKED, SAFETY_S, Replica, Replicas
+from tests.kit.assigner.replicas import ASKED, KEPT_S, QUICK_S, SAFETY_S, Replica, Replicas
 
 
-async def start(replicas: Replicas, kubeconfig: Path, name: str, pod_ip: str) -> Replica:
+async def start(replicas: Replicas, kubeconfig: Path, name: str, pod_ip: str, lease_s: int = KEPT_S) -> Replica:
     (port,) = free_ports(1)
     return await replicas.start(
         {"POD_NAME": "assigner", "POD_UID": f"uid-of-{pod_ip}", "POD_IP": pod_ip},
+        lease_s,
         kubeconfig=str(kubeconfig),
         address=f"127.0.0.1:{port}",
         lease={"namespace": "default", "name": name},
@@ -39,14 +40,14 @@ async def until_it_leads_to(server: ApiServer, name: str, address: str) -> None:
     assert await leads_to(server, name) == [address]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(("number", "lease_s"), [(signal.SIGTERM, KEPT_S), (signal.SIGKILL, QUICK_S)])
 async def test_service_leads_to_the_leader_and_then_to_the_next(
-    replicas: Replicas, server: ApiServer, own_name: str, number: signal.Signals
+    replicas: Replicas, server: ApiServer, own_name: str, number: signal.Signals, lease_s: int
 ) -> None:
-    first = await start(replicas, server.kubeconfig, own_name, "10.0.0.1")
+    first = await start(replicas, server.kubeconfig, own_name, "10.0.0.1", lease_s)
     assert await first.until_ready() == "ok\n"
     await until_it_leads_to(server, own_name, "10.0.0.1")
-    second = await start(replicas, server.kubeconfig, own_name, "10.0.0.2")
+    second = await start(replicas, server.kubeconfig, own_name, "10.0.0.2", lease_s)
     # Ready, though it does not answer.
     assert re.fullmatch(r"stands by: \S+ leads\n", await second.until_ready())
     assert (await second.ask("filter", ASKED))[0] == 503
@@ -61,10 +62,13 @@ async def test_service_leads_to_the_leader_and_then_to_the_next(
 async def test_slice_that_somebody_took_away_is_written_again(
     replicas: Replicas, server: ApiServer, own_name: str
 ) -> None:
-    await start(replicas, server.kubeconfig, own_name, "10.0.0.1")
+    replica = await start(replicas, server.kubeconfig, own_name, "10.0.0.1")
     await until_it_leads_to(server, own_name, "10.0.0.1")
+    # It is told again each few seconds, and not while nobody tells it.
+    replica.process.send_signal(signal.SIGSTOP)
     done(await asyncio.to_thread(server.kubectl, "delete", "endpointslice", own_name))
     assert await leads_to(server, own_name) == []
+    replica.process.send_signal(signal.SIGCONT)
     await until_it_leads_to(server, own_name, "10.0.0.1")
 
 

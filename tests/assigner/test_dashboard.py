@@ -26,7 +26,7 @@ from simgpu.environment import variables
 from simgpu.native import BURN
 from simgpu.tpu import DRIVER, TPUBURN, Tpus, add_tpus
 from tests.kit.apiserver.api_server import ApiServer, done
-from tests.kit.assigner.replicas import Replica, Replicas
+from tests.kit.assigner.replicas import KEPT_S, Replica, Replicas
 from tests.kit.kubelet.node_under_test import Node, node_at
 from tests.kit.kubelet.pod import Pod
 from tests.kit.kubelet.scripted_kubelet import ScriptedKubelet
@@ -165,7 +165,7 @@ async def test_a_prometheus_that_scraped_the_running_parts_answers_each_query(
     programs_of = programs_of_prometheus()
     with ExitStack() as programs:
         await share_devices(node, add_tpus(node.machine_dir, "0000:03:00.0"), programs)
-        assigner = await replicas.start(kubeconfig=str(server.kubeconfig), lease=lease)
+        assigner = await replicas.start(lease_s=KEPT_S, kubeconfig=str(server.kubeconfig), lease=lease)
         await assigner.until_ready()
         await node.until_said("metrics at http://")
         logs = [(node.root / "manager.log").read_text(), node.plugin_log.read_text()]

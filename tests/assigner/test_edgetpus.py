@@ -51,6 +51,15 @@ class Cluster:
         self._server = server
         self.replica = replica
 
+    @classmethod
+    async def of(cls, server: ApiServer, replicas: Replicas, *nodes: dict[str, Any]) -> "Cluster":
+        """With these nodes, which a replica has read when it begins."""
+        made = json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
+        done(await asyncio.to_thread(server.kubectl, "create", "-f=-", stdin=made))
+        replica = await replicas.start(kubeconfig=str(server.kubeconfig))
+        await replica.until_ready()
+        return cls(server, replica)
+
     async def make(self, thing: dict[str, Any]) -> dict[str, Any]:
         """The object, as the API server has it."""
         made = await asyncio.to_thread(
@@ -98,10 +107,8 @@ async def test_each_edgetpu_is_given_out_up_to_its_own_hundred_also_by_the_next_
     replicas: Replicas, emptied: ApiServer
 ) -> None:
     server = emptied
-    first = Cluster(server, await replicas.start(kubeconfig=str(server.kubeconfig)))
-    await first.make(node("corals", device("2-1.1", "edgetpu"), device("2-1.2", "edgetpu"), device("GPU-c", "gpu")))
-    await first.make(node("gpus", device("GPU-g", "gpu")))
-    await first.replica.until_ready()
+    corals = node("corals", device("2-1.1", "edgetpu"), device("2-1.2", "edgetpu"), device("GPU-c", "gpu"))
+    first = await Cluster.of(server, replicas, corals, node("gpus", device("GPU-g", "gpu")))
     names = ("gpus", "corals")
     pods = [await first.make(pod(f"camera-{number}", tpu="60")) for number in range(3)]
     pods.append(await first.make(pod("both", tpu="40", gpu="70")))
@@ -173,10 +180,8 @@ def corals(emptied: ApiServer) -> Iterator[ApiServer]:
 async def test_kube_scheduler_asks_of_edgetpus_and_is_told_what_the_sum_hides(
     replicas: Replicas, corals: ApiServer, tmp_path: Path
 ) -> None:
-    cluster = Cluster(corals, await replicas.start(kubeconfig=str(corals.kubeconfig)))
-    await cluster.make(node("corals", device("2-1.1", "edgetpu"), device("2-1.2", "edgetpu")))
-    await cluster.make(node("gpus"))
-    await cluster.replica.until_ready()
+    told = node("corals", device("2-1.1", "edgetpu"), device("2-1.2", "edgetpu"))
+    cluster = await Cluster.of(corals, replicas, told, node("gpus"))
     for name in ("one", "two", "three"):
         await cluster.make(pod(name, tpu="60"))
     with scheduling(corals, tmp_path, await cluster.replica.url()):

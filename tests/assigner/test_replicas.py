@@ -15,7 +15,7 @@ import yaml
 from edgeshare.contract.names import ACCELERATOR_NODES, ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer, free_ports
 from tests.kit.assigner.connection import Connection
-from tests.kit.assigner.replicas import ASKED, PROBE_S, SAFETY_S, Replica, Replicas
+from tests.kit.assigner.replicas import ASKED, KEPT_S, PROBE_S, QUICK_S, SAFETY_S, Replica, Replicas
 
 
 def holder(server: ApiServer, lease: dict[str, str]) -> str:
@@ -25,11 +25,13 @@ def holder(server: ApiServer, lease: dict[str, str]) -> str:
     return str(found["spec"].get("holderIdentity", ""))
 
 
-async def both(replicas: Replicas, server: ApiServer, lease: dict[str, str]) -> tuple[Replica, Replica]:
+async def both(
+    replicas: Replicas, server: ApiServer, lease: dict[str, str], lease_s: int = KEPT_S
+) -> tuple[Replica, Replica]:
     """The one that leads, and the other."""
-    first = await replicas.start(kubeconfig=str(server.kubeconfig), lease=lease)
+    first = await replicas.start(lease_s=lease_s, kubeconfig=str(server.kubeconfig), lease=lease)
     await first.until_ready()
-    second = await replicas.start(kubeconfig=str(server.kubeconfig), lease=lease)
+    second = await replicas.start(lease_s=lease_s, kubeconfig=str(server.kubeconfig), lease=lease)
     await second.said("wants Lease")
     return first, second
 
@@ -48,11 +50,14 @@ async def test_one_of_two_answers_and_the_other_says_which(
 async def test_the_other_leads_when_the_first_is_killed(
     replicas: Replicas, server: ApiServer, lease: dict[str, str]
 ) -> None:
-    first, second = await both(replicas, server, lease)
+    first, second = await both(replicas, server, lease, QUICK_S)
     before = await asyncio.to_thread(holder, server, lease)
+    # It takes nothing while that is looked at, however long it takes.
+    second.process.send_signal(signal.SIGSTOP)
     await first.end(signal.SIGKILL)
     # It is still the dead one's: it runs out.
     assert await asyncio.to_thread(holder, server, lease) == before
+    second.process.send_signal(signal.SIGCONT)
     await second.until_ready()
     assert (await second.ask("filter", ASKED))[0] == 200
 
@@ -60,7 +65,7 @@ async def test_the_other_leads_when_the_first_is_killed(
 async def test_one_that_was_stopped_past_its_time_does_not_answer_when_it_goes_on(
     replicas: Replicas, server: ApiServer, lease: dict[str, str]
 ) -> None:
-    first, second = await both(replicas, server, lease)
+    first, second = await both(replicas, server, lease, QUICK_S)
     url = await first.url()
     first.process.send_signal(signal.SIGSTOP)
     await second.until_ready()

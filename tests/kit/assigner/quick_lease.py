@@ -1,4 +1,5 @@
-"""`edgeshare sharemgr cluster --config FILE`, but with a Lease that runs out soon: `python quick_lease.py FILE`."""
+"""`edgeshare sharemgr cluster --config FILE`, but with a Lease that runs out after so many seconds, and is soon taken
+once it is nobody's: `python quick_lease.py FILE SECONDS`."""
 
 import asyncio
 import logging
@@ -11,9 +12,8 @@ from sharemgr.cluster.replica.lease import LeaseTimes
 from sharemgr.cluster.replica.replica import Replica
 from sharemgr.cluster.service import Service
 
-QUICK = LeaseTimes(lease_s=6, renew_s=5, retry_s=1)
-
 logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 config = read_config(Path(sys.argv[1]), Config)
-replica = Replica(config, Service(config), QUICK)
+lease_s = int(sys.argv[2])
+replica = Replica(config, Service(config), LeaseTimes(lease_s=lease_s, renew_s=lease_s - 1, retry_s=1))
 asyncio.run(replica.run(ready=lambda url: print(f"edgeshare sharemgr cluster: ready, {url}", flush=True)))

@@ -16,6 +16,10 @@ from tests.kit.processes import forked
 
 SAFETY_S = 120
 PROBE_S = 0.05
+QUICK_S = 6
+"""After so long unrenewed a replica's Lease is anybody's, where that is waited for."""
+KEPT_S = 600
+"""After so long where nobody is to lose it, however busy the machine is."""
 HERE = Path(__file__).parent
 ASKED: dict[str, Any] = {"Pod": {"metadata": {"uid": "1", "namespace": "default", "name": "a"}}, "NodeNames": ["n1"]}
 """What filter can be asked."""
@@ -111,10 +115,12 @@ class Replicas:
         self._stack = stack
         self._count = 0
 
-    async def start(self, environment: Mapping[str, str] | None = None, **config: object) -> Replica:
-        """One with this configuration, on loopback, and with a Lease that runs out soon; ``environment`` is what is set
+    async def start(
+        self, environment: Mapping[str, str] | None = None, lease_s: int = QUICK_S, **config: object
+    ) -> Replica:
+        """One with this configuration, on loopback, and with a Lease of so many seconds; ``environment`` is what is set
         there beside the test's own."""
-        program = (str(HERE / "quick_lease.py"), str(self.config(**config)))
+        program = (str(HERE / "quick_lease.py"), str(self.config(**config)), str(lease_s))
         return await self._start((), program, environment or {})
 
     async def start_command(self, **config: object) -> Replica:
