@@ -26,7 +26,7 @@ from tests.kit.onenode.installed.workload import EXAMPLE, SHARES  # noqa: E402
 from tests.kit.onenode.layout import KUBELET_ROOT, NODE_NAME, default_layout  # noqa: E402
 from tests.kit.onenode.node import Node  # noqa: E402
 from tests.kit.onenode.pods.executed import wait_until_executing  # noqa: E402
-from tests.kit.onenode.pods.given import shares  # noqa: E402
+from tests.kit.onenode.pods.given import allocatable, shares  # noqa: E402
 from tests.kit.onenode.pods.pods import WAIT, Pods  # noqa: E402
 from tests.kit.processes.waiting import until  # noqa: E402
 from tests.kit.programs.binaries import KUBELETS, KUBERNETES, Module  # noqa: E402
@@ -113,6 +113,8 @@ def kubelet(node: Node, edgeshare: Machine, request: pytest.FixtureRequest) -> I
     units = f"--for=jsonpath={{.status.allocatable.edge/gpu-percent}}={GPUS * 100}"
     node.kubectl("wait", f"--for=jsonpath={{.status.nodeInfo.kubeletVersion}}=v{wanted.version}", *ON_NODE)
     node.kubectl("wait", units, *ON_NODE)
+    # The Node may say so from before, and tests bind pods themselves.
+    until(lambda: allocatable() == GPUS * 100, "the kubelet can give all units out")
     Pods(node).wait_until_read()
     yield wanted.version
     node.use_kubelet(KUBERNETES)

@@ -15,7 +15,7 @@ from tests.kit.onenode.installed.release import GPUS, NAME
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
 from tests.kit.onenode.pods.given import assert_all_agree
-from tests.kit.onenode.pods.pods import Pods, container, pod
+from tests.kit.onenode.pods.pods import WAIT, Pods, container, pod
 from tests.kit.processes.errors import NodeError
 from tests.kit.processes.waiting import until
 
@@ -112,8 +112,9 @@ def test_a_config_that_names_a_device_that_is_not_there_is_told_and_the_others_a
     until(lambda: parts.figures().get("devices,gpu") == GPUS, "the others are shared")
     pods.start("shares", *LONG, limits={GPU_PERCENT: 100})
     pods.wait(READY, "shares")
-    units = node.kubectl("get", "node", NODE_NAME, "-o", f"jsonpath={{.status.allocatable.{GPU_PERCENT}}}")
-    assert int(units) == GPUS * 100
+    # Told by the kubelet in its own time.
+    units = f"--for=jsonpath={{.status.allocatable.{GPU_PERCENT}}}={GPUS * 100}"
+    node.kubectl("wait", units, f"node/{NODE_NAME}", WAIT)
 
 
 def test_pods_admitted_at_once_each_get_units_of_their_own(pods: Pods) -> None:

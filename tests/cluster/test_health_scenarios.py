@@ -52,9 +52,10 @@ def test_a_fault_outlives_the_plugin(node: Node, edgeshare: Machine, parts: Part
         parts.kill(PLUGIN)
         parts.until_registered_after(life)
         watch.until_allocatable(UNITS - 100)
-        for name in ("placed", "waits"):
-            pods.start(name, *LONG, limits={GPU_PERCENT: 100})
+        # One after the other: which of two is placed is the scheduler's to say.
+        pods.start("placed", *LONG, limits={GPU_PERCENT: 100})
         pods.wait("condition=Ready", "placed")
+        pods.start("waits", *LONG, limits={GPU_PERCENT: 100})
         pods.wait("condition=PodScheduled=False", "waits")
         assert pods.gpu("placed") == well.uuid
         assert max(seen.allocatable for seen in watch.seen[noted - 1 :]) == UNITS - 100

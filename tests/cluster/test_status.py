@@ -12,6 +12,7 @@ from tests.kit.onenode.installed.release import HOST_FOLDERS
 from tests.kit.onenode.layout import NODE_NAME
 from tests.kit.onenode.node import Node
 from tests.kit.onenode.pods.pods import WAIT, Pods
+from tests.kit.processes.waiting import until
 from tests.kit.programs.binaries import GRPCURL, program
 
 HALTED_XID = 62  # NVIDIA's for a micro-controller of the GPU that has halted
@@ -48,7 +49,8 @@ def resources(node: Node) -> dict[str, dict[str, int]]:
 def test_describe_node_shows_the_units_and_the_memory(node: Node, edgeshare: Machine) -> None:
     memory_mib = sum(gpu.memory_bytes for gpu in edgeshare.gpus()) // MIB
     of_all = {"edge/gpu-percent": 200, "edge/gpu-memory-mib": memory_mib}
-    assert resources(node) == {"Capacity": of_all, "Allocatable": of_all}
+    # Units are told by the kubelet and memory by the plugin, each in its own time.
+    until(lambda: resources(node) == {"Capacity": of_all, "Allocatable": of_all}, "they are shown")
 
 
 def test_grpcurl_finds_the_services_and_asks_for_the_status(edgeshare: Machine, grpcurl: Callable[..., str]) -> None:
@@ -65,11 +67,13 @@ def test_status_through_kubectl_names_the_pod_and_its_share(node: Node, pods: Po
     pods.wait("condition=Ready", "shown")
     command = ("exec", "--namespace=edgeshare", "daemonset/edgeshare", "--", "edgeshare", "status")
     assert "default/shown/main" in node.kubectl(*command)
-    allocations = json.loads(node.kubectl(*command, "--json"))["allocations"]
-    told = [each["allocation"] for each in allocations]
-    assert [(each["owner"]["pod"], each["requestPercent"], each["memoryMib"]) for each in told] == [
-        ("shown", 40, "1000")
-    ]
+
+    def told() -> list[tuple[str, int, str]]:
+        """Of those of pods before, the manager knows until they were compared."""
+        found = [each["allocation"] for each in json.loads(node.kubectl(*command, "--json"))["allocations"]]
+        return [(each["owner"]["pod"], each["requestPercent"], each["memoryMib"]) for each in found]
+
+    until(lambda: told() == [("shown", 40, "1000")], "its share is told, and nobody else's")
 
 
 def test_gpu_that_fails_is_told_and_not_given_out_until_it_is_reset(node: Node, edgeshare: Machine) -> None:
@@ -80,8 +84,8 @@ def test_gpu_that_fails_is_told_and_not_given_out_until_it_is_reset(node: Node, 
         memory = f"edge/gpu-memory-mib}}={first.memory_bytes // MIB}"
         node.kubectl("wait", f"--for=jsonpath={{.status.allocatable.{memory}", f"node/{NODE_NAME}", WAIT)
         node.kubectl("wait", f"--for=jsonpath={{.status.capacity.{memory}", f"node/{NODE_NAME}", WAIT)
-        described = node.kubectl("describe", "node", NODE_NAME)
-        assert f"GPU {second.uuid} is not healthy: XID {HALTED_XID}" in described
+        said = f"GPU {second.uuid} is not healthy: XID {HALTED_XID}"
+        until(lambda: said in node.kubectl("describe", "node", NODE_NAME), "there is an event of the node")
     finally:
         edgeshare.reset(second.index)
     node.kubectl("wait", "--for=jsonpath={.status.allocatable.edge/gpu-percent}=200", f"node/{NODE_NAME}", WAIT)

@@ -111,14 +111,17 @@ def test_labels_of_gpu_feature_discovery_and_ours_stand_beside_each_other(node: 
 
 
 def test_a_node_with_the_taint_of_gpu_nodes_has_our_parts_and_the_pods_that_tolerate_it(
-    node: Node, edgeshare: Machine, pods: Pods
+    node: Node, edgeshare: Machine, parts: Parts, pods: Pods
 ) -> None:
+    life = parts.life()
     node.kubectl("taint", "node", NODE_NAME, TAINT)
     try:
         for part in (NAME, f"{NAME}-labeller"):
             selector = f"--selector=app.kubernetes.io/name={part}"
             node.kubectl("delete", WAIT, f"--namespace={NAME}", "pods", selector)
             node.kubectl("rollout", "status", f"--namespace={NAME}", f"daemonset/{part}", WAIT)
+        # A DaemonSet may say for a moment that all is well whose pod has just gone, and the Node that there are units.
+        parts.until_registered_after(life)
         allocatable(node, OURS, 200)
         pods.create(asks("tolerant", OURS, 60, tolerations=[TOLERATES]), asks("other", OURS, 20))
         pods.wait(READY, "tolerant")

@@ -9,8 +9,7 @@ import pytest
 
 from tests.kit.processes.daemons import Daemons
 from tests.kit.processes.errors import NodeError
-
-WAIT_S = 30.0  # a safety limit
+from tests.kit.processes.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def test_another_script_finds_the_process_and_ends_it(daemons: Daemons, tmp_path
     daemons.start("it", ["/bin/sleep", "1000"])
     other = Daemons(tmp_path)
     assert other.runs("it")
-    other.stop("it", WAIT_S)
+    other.stop("it", PATIENCE_S)
     assert not daemons.runs("it")
 
 
@@ -41,7 +40,7 @@ def test_a_second_start_starts_nothing(daemons: Daemons, tmp_path: Path) -> None
 
 def test_one_that_ignores_the_polite_signal_is_gone_all_the_same(daemons: Daemons, tmp_path: Path) -> None:
     daemons.start("it", ["/bin/sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 1000; done"])
-    daemons.wait_until("it", lambda: daemons.log("it").read_text() == "deaf\n", WAIT_S)
+    daemons.wait_until("it", lambda: daemons.log("it").read_text() == "deaf\n", PATIENCE_S)
     pid = pid_of(tmp_path)
     daemons.stop("it", 0.05)
     with pytest.raises(ProcessLookupError):
@@ -61,4 +60,4 @@ def test_a_process_that_got_the_number_of_one_that_is_gone_is_left_alone(daemons
 def test_one_that_ends_before_it_is_ready_is_reported_with_what_it_said(daemons: Daemons) -> None:
     daemons.start("it", ["/bin/sh", "-c", "echo no such flag; exit 1"])
     with pytest.raises(NodeError, match="no such flag"):
-        daemons.wait_until("it", lambda: False, WAIT_S)
+        daemons.wait_until("it", lambda: False, PATIENCE_S)

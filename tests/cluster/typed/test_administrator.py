@@ -74,7 +74,8 @@ def test_what_the_pages_have_typed_installs_shows_changes_and_removes_it(
     wait_until_executing(edgeshare, *SHARES)
     assert all(f"default/{name}/main" in shell.type("\n".join(applied[1:])) for name in SHARES)
     status, _ = block_with(INSTALL, "kubectl edgeshare status").splitlines()  # the other one goes on for ever
-    assert all(f"default/{name}/main" in shell.type(status) for name in SHARES)
+    # The plugin tells of an allocation in its own time.
+    until(lambda: all(f"default/{name}/main" in shell.type(status) for name in SHARES), "who has what is told")
     pod = node.kubectl(
         "get", "pods", f"--namespace={NAME}", f"--selector=app.kubernetes.io/name={NAME}", "--output=name"
     )

@@ -4,7 +4,6 @@ table too where that is a terminal.
 For the node of `make cluster`, with no pod on it.
 """
 
-import asyncio
 import json
 import os
 import time
@@ -17,15 +16,13 @@ from rich.console import Console
 from bench.figures import within
 from bench.host import cpu_seconds, describe_host
 from bench.report import Row, Target, as_table
-from edgeshare.contract.errors import Unavailable
 from edgeshare.contract.names import GPU_PERCENT
-from edgeshare.kubelet.podresources import PodResources
 from tests.kit.onenode.installed.footprint import working_set_mib
 from tests.kit.onenode.installed.parts import DAEMONSET, MANAGER, PLUGIN, Parts
 from tests.kit.onenode.installed.release import GPUS, install
 from tests.kit.onenode.layout import PLUGIN_SOCKET, default_layout
 from tests.kit.onenode.node import Node
-from tests.kit.onenode.pods.given import SOCKET
+from tests.kit.onenode.pods.given import allocatable
 from tests.kit.onenode.pods.pods import Pods, container, pod
 from tests.kit.onenode.watches.pods_watch import PodsWatch
 from tests.kit.processes.errors import NodeError
@@ -159,15 +156,6 @@ def started_unix_s(pid: int) -> float:
     ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     ago_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     return time.time() - ago_s
-
-
-def allocatable() -> int:
-    """How many units the kubelet can give out."""
-    try:
-        found = asyncio.run(PodResources(SOCKET, "").others())
-    except Unavailable:
-        return 0
-    return len(found.get(GPU_PERCENT, ()))
 
 
 if __name__ == "__main__":

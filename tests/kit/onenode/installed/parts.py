@@ -16,6 +16,7 @@ from tests.kit.onenode.installed.metrics import samples
 from tests.kit.onenode.installed.release import NAME
 from tests.kit.onenode.layout import PLUGIN_SOCKET
 from tests.kit.onenode.node import Node
+from tests.kit.onenode.pods.given import allocatable
 from tests.kit.onenode.pods.pods import WAIT
 from tests.kit.processes.errors import NodeError
 from tests.kit.processes.waiting import until
@@ -53,15 +54,16 @@ class Parts:
             until(partial(self._is_back, name, before[name]), f"{name} is back")
 
     def address(self) -> str:
-        """The IP address of the pod, which it keeps."""
+        """The IP address of the pod, which it keeps; empty while it has none."""
         return str(self._status().get("podIP", ""))
 
     def figures(self, address: str = "") -> dict[str, float]:
         """The plugin's metrics: name, and values of the labels, separated by commas. None where it does not answer.
         Without the address the API server is asked for it."""
+        where = address or self.address()
         return {
             ",".join([sample.name.removeprefix(PREFIX), *sample.labels.values()]): sample.value
-            for sample in samples(address or self.address(), METRICS_PORT)
+            for sample in (samples(where, METRICS_PORT) if where else ())
         }
 
     def life(self) -> Life | None:
@@ -73,8 +75,10 @@ class Parts:
         return self.container(PLUGIN), figures["registrations_total"]
 
     def until_registered_after(self, before: Life | None) -> None:
-        """Return when the kubelet has a list, and not that of this life."""
+        """Return when the kubelet has a list, and not that of this life, and has taken it in."""
         until(lambda: self.life() not in (None, before), "the plugin has registered again")
+        # The plugin knows that the list was sent. Of units that it has not read yet a kubelet admits nothing.
+        until(lambda: allocatable() > 0, "the kubelet can give units out")
 
     def cut_connections(self) -> int:
         """Break all connections that the kubelet has to the plugin, which runs on; how many they were."""
@@ -111,9 +115,9 @@ class Parts:
         return next((each for each in self._status().get("containerStatuses", ()) if each["name"] == name), {})
 
     def _status(self) -> dict[str, Any]:
-        for each in self._node.told(PATH)["items"]:
-            return dict(each["status"])
-        raise NodeError(f"{NAME} has no pod on the node")
+        """Of the pod that is to stay; nothing while there is none."""
+        stay = (each for each in self._node.told(PATH)["items"] if "deletionTimestamp" not in each["metadata"])
+        return next((dict(each["status"]) for each in stay), {})
 
 
 def _sockets(pid: int) -> Iterator[socket.socket]:

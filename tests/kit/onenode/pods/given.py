@@ -49,6 +49,15 @@ def got(pod: str) -> Held:
     return {(pod, name): units for name, units in found.items() if units}
 
 
+def allocatable() -> int:
+    """How many units the kubelet can give out, whoever has them; none where it does not answer."""
+    try:
+        found = asyncio.run(PodResources(SOCKET, "").others())
+    except Unavailable:
+        return 0
+    return len(found.get(GPU_PERCENT, ()))
+
+
 def admitted(pod_uid: str) -> dict[str, frozenset[str]]:
     """By what the kubelet keeps on disk: the units of each container of a pod, plain init containers too."""
     entries = json.loads(CHECKPOINT.read_text())["Data"]["PodDeviceEntries"]

@@ -50,6 +50,8 @@ class GpuWatch:
         try:
             while not self._stop.wait(LOOK_S):
                 self._look()
+            # Of what came since the last one, however late that was.
+            self._look()
         except Exception as fault:
             self._fault = fault
 
