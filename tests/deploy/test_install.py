@@ -14,6 +14,7 @@ import edgeshare
 from edgeshare.contract.names import ACCELERATOR_NODES_CRD
 from tests.kit.apiserver.api_server import ApiServer
 from tests.kit.deploy.objects import Object, Render
+from tests.kit.deploy.rights import until_may
 
 ROOT = Path(__file__).parent.parent.parent
 PARTS = ("shareManager", "devicePlugin")
@@ -38,8 +39,7 @@ ACCOUNT = "system:serviceaccount:edgeshare:edgeshare"
     ],
 )
 def test_service_account_has_the_rights_that_the_plugin_uses(right: str, answer: str, installed: ApiServer) -> None:
-    done = installed.kubectl("auth", "can-i", "--all-namespaces", f"--as={ACCOUNT}", *right.split())
-    assert done.stdout.strip() == answer
+    until_may(installed, ACCOUNT, f"{right} --all-namespaces", answer)
 
 
 def leaves(schema: Object, *above: str) -> Iterator[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from tests.kit.apiserver.api_server import ApiServer, done, until_told
 from tests.kit.deploy.assigner import NAME
 from tests.kit.deploy.blocks import blocks
 from tests.kit.deploy.objects import Object, Render
+from tests.kit.deploy.rights import until_may
 from tests.kit.deploy.scheduler import ENABLED, IMAGE, LEASE, configuration, containers, of_kind
 from tests.kit.programs.binaries import KUBERNETES, program
 
@@ -134,10 +135,6 @@ def tenant(installed: ApiServer, render: Render, somebody: Somebody) -> Iterator
     tenant = somebody("somebody")
     until_told(lambda: made(tenant, pod("probe"))[0], "edgeshare")
     until_told(lambda: made(tenant, pod("probe", scheduler="other"))[1], "(scheduler.name of the chart)")
-    # Rights, too, the API server learns by a watch; those of another test's Role may have been there before.
-    until_told(lambda: may(installed, f"update leases.coordination.k8s.io/{LEASE} --namespace=edgeshare"), "yes")
-    until_told(lambda: may(installed, "create tokenreviews.authentication.k8s.io"), "yes")
-    until_told(lambda: may(installed, "create endpointslices.discovery.k8s.io --namespace=edgeshare"), "no")
     yield tenant
     # Other tests have this API server after these.
     done(installed.kubectl("delete", "-f", "-", stdin=json.dumps(everything)))
@@ -176,11 +173,6 @@ def asks_for_a_share(spec: Object) -> bool:
         for each in spec.get("containers", [])
         for resource in RESOURCES
     )
-
-
-def may(server: ApiServer, right: str) -> str:
-    """Whether the scheduler's account has it: yes or no."""
-    return server.kubectl("auth", "can-i", f"--as={ACCOUNT}", *right.split()).stdout.strip()
 
 
 def made(server: ApiServer, thing: Object) -> tuple[str, str]:
@@ -253,4 +245,4 @@ def test_pods_of_the_documents_are_placed_by_this_one(tenant: ApiServer, named: 
 def test_its_account_may_do_what_a_kube_scheduler_does_and_what_the_assigner_does(
     installed: ApiServer, right: str, answer: str
 ) -> None:
-    assert may(installed, right) == answer
+    until_may(installed, ACCOUNT, right, answer)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.kit.apiserver.api_server import ApiServer, Done, api_server, done, refused, until_told
+from tests.kit.apiserver.api_server import ApiServer, Done, api_server, done, until_told
 from tests.kit.deploy.objects import Object, Render
 
 NODE_CRITICAL, CLUSTER_CRITICAL = "system-node-critical", "system-cluster-critical"
@@ -136,7 +136,9 @@ def test_careful_cluster_admits_the_charts_pods_with_the_quota_and_not_without(
 ) -> None:
     objects = render(ENABLED, *SCHEDULER, 'resourceQuota.hard={"pods": 2}')
     for workload in classes(objects):
-        refused(make(careful, objects, workload), "insufficient quota to match these scopes")
+        # Of a class of priority, too, it learns by a watch.
+        said = "insufficient quota to match these scopes"
+        until_told(lambda workload=workload: make(careful, objects, workload).stderr, said)  # type: ignore[misc]
     (quota,) = quotas(objects)
     done(careful.kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(quota)))
 

@@ -9,6 +9,7 @@ import yaml
 from edgeshare.contract.errors import Unavailable
 from tests.kit.apiserver.api_server import ApiServer, done, until_told
 from tests.kit.deploy.objects import Object
+from tests.kit.processes.waiting import until
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -36,6 +37,13 @@ def rules(role: Object) -> list[tuple[Right, Rule]]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     ]
+
+
+def until_may(server: ApiServer, account: str, right: str, answer: str) -> None:
+    """Returns when somebody has a right, as words of `kubectl auth can-i`, or has it not: yes or no. The API server
+    learns by a watch of rights that were given, and of those that another test took away again."""
+    asked = ("auth", "can-i", f"--as={account}", *right.split())
+    until(lambda: server.kubectl(*asked).stdout.strip() == answer, f"{account} may {right}: {answer}")
 
 
 class Accounts:
