@@ -3,9 +3,11 @@ nobody knows of new ones is said."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from edgeshare.v1.cluster_pb2 import ClusterState
 from tests.kit.apiserver.api_server import READY_S, STOP_S, ApiServer, api_server
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import ANY, World, complete, first, node
@@ -29,6 +31,12 @@ def own_server(ended: ApiServer) -> ApiServer:
     return ended
 
 
+def is_told(each: dict[str, Any]) -> bool:
+    """Whether there are nodes in a picture, and what it says of them is of now."""
+    nodes = each["picture"]["nodes"]
+    return bool(nodes) and not any(node["stale"] for node in nodes)
+
+
 async def test_while_the_api_server_is_away_use_is_told_on_and_since_when_nodes_may_be_missing(
     own_server: ApiServer, tmp_path: Path, replicas: Replicas
 ) -> None:
@@ -38,19 +46,21 @@ async def test_while_the_api_server_is_away_use_is_told_on_and_since_when_nodes_
         known, stranger = world.of_all("known"), world.of_all("stranger")
         await asked.until(known, lambda state: complete("n1")(state) and not state.stale_since_ns)
         own_server.daemons.stop("api-server", STOP_S)
-        away = await asked.until(known, lambda state: state.stale_since_ns > 0)
+
+        def told_since(state: ClusterState) -> bool:
+            return complete("n1")(state) and all(each.told_at_ns > state.stale_since_ns > 0 for each in state.nodes)
+
+        away = await asked.until(known, told_since)
         assert away.stale_since_ns < away.at_ns
         (told,) = away.nodes
-        assert (told.error, told.status.allocations[0].allocation.owner.pod) == ("", "web")
-        # The node was asked since.
-        assert told.told_at_ns > away.stale_since_ns
+        assert told.status.allocations[0].allocation.owner.pod == "web"
         code, why = await asked.refused(stranger)
         assert (code, "the API server cannot be asked" in why) == ("UNAVAILABLE", True)
         async with asked.page("", stranger) as answer:
             assert (answer.status, "the API server cannot be asked" in await answer.text()) == (503, True)
         own_server.daemons.start("api-server", own_server.plane.api_server())
         own_server.daemons.wait_until("api-server", own_server.plane.api_server_ready, READY_S)
-        assert complete("n1")(await asked.until(known, lambda state: not state.stale_since_ns))
+        await asked.until(known, lambda state: complete("n1")(state) and not state.stale_since_ns)
         assert complete("n1")(await asked.get(stranger))
 
 
@@ -63,14 +73,14 @@ async def test_while_the_api_server_is_away_the_page_says_since_when_and_no_more
         token = world.of_all("known")
         await asked.until(token, complete("n1"))
         async with asked.followed(token) as told:
-            await first(told, lambda each: bool(each["picture"]["nodes"]) and not each["picture"]["notice"])
+            await first(told, lambda each: is_told(each) and not each["picture"]["notice"])
             own_server.daemons.stop("api-server", STOP_S)
-            away = await first(told, lambda each: bool(each["picture"]["notice"]))
+            away = await first(told, lambda each: is_told(each) and bool(each["picture"]["notice"]))
             said = "the API server does not answer the service, stale since 2"
             assert away["picture"]["notice"].startswith(said)
-            # Nodes tell on, and are of now.
+            # Nodes tell on.
             (shown,) = away["picture"]["nodes"]
-            assert (away["stale"], shown["stale"], len(shown["devices"][0]["shares"])) == ("", "", 1)
+            assert (away["stale"], len(shown["devices"][0]["shares"])) == ("", 1)
             own_server.daemons.start("api-server", own_server.plane.api_server())
             own_server.daemons.wait_until("api-server", own_server.plane.api_server_ready, READY_S)
             await first(told, lambda each: not each["picture"]["notice"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from edgeshare.v1.cluster_pb2 import ClusterState
+from edgeshare.v1.cluster_pb2 import ClusterState, NodeState
 from sharemgr.cluster.issuing.signing import certificate_end
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import SAFETY_S, World, answering, complete, made, node, silent
@@ -108,9 +108,6 @@ async def test_a_node_that_does_not_tell_is_named_with_the_reason_and_keeps_nobo
             world.manager(port, f"{own}-{name}")
         world.node(f"{own}-unknown", [])
         asked = await world.serve(replicas)
-        state = await asked.until(world.of_all("all"), complete(f"{own}-well"))
-        told = {each.node.removeprefix(f"{own}-"): each for each in state.nodes if each.node.startswith(own)}
-        assert {name for name, each in told.items() if each.HasField("status")} == {"well"}
         said = {
             "closed": "PERMISSION_DENIED the client's certificate names 'edgeshare-status': let in are somebody-else",
             "silent": "DEADLINE_EXCEEDED",
@@ -121,7 +118,18 @@ async def test_a_node_that_does_not_tell_is_named_with_the_reason_and_keeps_nobo
             "gone": "UNAVAILABLE",
             "unknown": "no address of its share manager is known",
         }
-        assert {name for name, text in said.items() if text in told[name].error} == said.keys(), told
+
+        def told_of(state: ClusterState) -> dict[str, NodeState]:
+            return {each.node.removeprefix(f"{own}-"): each for each in state.nodes if each.node.startswith(own)}
+
+        def holds(state: ClusterState) -> bool:
+            """Each tells in a time of its own, and one that a busy machine keeps from it is asked again."""
+            told = told_of(state)
+            all_said = all(name in told and text in told[name].error for name, text in said.items())
+            return complete(f"{own}-well")(state) and all_said
+
+        told = told_of(await asked.until(world.of_all("all"), holds))
+        assert {name for name, each in told.items() if each.HasField("status")} == {"well"}
         assert all(each.error.isprintable() and len(each.error) < 500 for each in told.values())
 
 
@@ -134,14 +142,16 @@ async def test_what_a_node_told_last_stays_when_it_is_away_and_is_said_to_be_of_
         token = world.of_all("all")
         before = await asked.until(token, complete(own))
         manager.kill()
-        after = await asked.until(token, lambda state: any(each.node == own and each.error for each in state.nodes))
+        away = "its share manager does not answer at"
+        after = await asked.until(
+            token, lambda state: any(own == each.node and away in each.error for each in state.nodes)
+        )
     (told,) = [each for each in before.nodes if each.node == own]
     (stale,) = [each for each in after.nodes if each.node == own]
     assert [each.allocation for each in stale.status.allocations] == [
         each.allocation for each in told.status.allocations
     ]
     assert told.told_at_ns <= stale.told_at_ns < after.at_ns
-    assert "its share manager does not answer at" in stale.error
 
 
 async def test_what_is_wrong_with_what_is_asked_is_said_and_a_watch_needs_the_right_as_well(

@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from sharemgr.cluster.status.page import COOKIE
-from tests.kit.apiserver.api_server import READY_S, STOP_S, api_server
+from tests.kit.apiserver.api_server import READY_S, STOP_S, api_server, free_ports
 from tests.kit.assigner.replicas import Replicas
 from tests.kit.assigner.world import ANY, World, complete, node
 from tests.kit.pages.browser import Browser, chromium
@@ -56,7 +56,8 @@ async def test_a_token_shows_what_it_may_see_and_is_kept_until_it_is_forgotten(
                 "[...document.querySelectorAll('input')].map((each) => each.labels[0].textContent.split(/[,;]/)[0])"
             )
             assert browser.value(labels) == ["Token of Kubernetes", "Namespace"]
-            assert browser.value("document.activeElement.id") == "token"
+            # A browser sees to that when it draws.
+            browser.until("document.activeElement.id === 'token'")
             show(browser, "nonsense")
             browser.until(says("the API server does not know this token"))
             show(browser, nobody)
@@ -93,8 +94,9 @@ async def test_it_is_live_again_by_itself_and_asks_again_who_it_is_for_once_that
         await asyncio.to_thread(browser.until, condition)
 
     with node(world, world.namespace, [(world.namespace, "web")]):
-        asked = await world.serve(replicas, page=ANY)
-        address = asked.url.removeprefix("https://").rstrip("/")
+        # A port that nobody is given meanwhile who names none.
+        address = f"127.0.0.1:{free_ports(1)[0]}"
+        asked = await world.serve(replicas, page=address)
         await asyncio.to_thread(browser.open, f"{asked.url}forget")
         await asyncio.to_thread(show, browser, world.of_all("all"))
         await until(LIVE)

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ from edgeshare.kube.kube import APPLY_PATCH
 from edgeshare.v1.allocations_pb2 import Allocation, Owner
 from edgeshare.v1.cluster_pb2 import ClusterQuery, ClusterState, GetClusterStatusRequest, WatchClusterRequest
 from edgeshare.v1.cluster_pb2_grpc import ClusterStatusStub
+from sharemgr.cluster.status.rights import ACCESS_REVIEWS
 from tests.kit.apiserver.api_server import ApiServer
 from tests.kit.assigner.replicas import Replica, Replicas
 from tests.kit.manager.testbed import Manager, Testbed, in_own_folder
+from tests.kit.processes.waiting import until
 
 SAFETY_S = 120
 ANY = "127.0.0.1:0"
@@ -106,15 +109,27 @@ class World:
         self.server.ask("POST", f"{folder}/pods", {"metadata": {"name": "late"}, "spec": spec})
 
     def token(self, name: str, *rights: tuple[str, str]) -> str:
-        """That of a new service account; each right is a ClusterRole in a folder of bindings."""
+        """That of a new service account, once it has these rights; each is a ClusterRole in a folder of bindings."""
         accounts = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
         self.server.ask("POST", accounts, {"metadata": {"name": name}})
         account = {"kind": "ServiceAccount", "name": name, "namespace": self.namespace}
         for folder, role in rights:
             binding = {"roleRef": {"kind": "ClusterRole", "name": role}, "subjects": [account]}
             self.server.ask("POST", f"{RBAC}/{folder}", {"metadata": {"name": f"{self.namespace}-{name}"}, **binding})
+            # The API server learns of it by a watch, and the cluster part goes by a refusal for seconds.
+            until(partial(self._has, name, folder, role), f"{name} has the rights of {role}")
         token: str = self.server.ask("POST", f"{accounts}/{name}/token", {"spec": {}})["status"]["token"]
         return token
+
+    def _has(self, name: str, folder: str, role: str) -> bool:
+        """Whether a service account has the first right of a role, where a folder of bindings says."""
+        rule = self.server.ask("GET", f"{RBAC}/clusterroles/{role}")["rules"][0]
+        names = {"group": "apiGroups", "resource": "resources", "verb": "verbs"}
+        asked = {key: rule[of][0] for key, of in names.items()}
+        if folder.startswith("namespaces/"):
+            asked["namespace"] = folder.split("/")[1]
+        who = {"user": f"system:serviceaccount:{self.namespace}:{name}", "resourceAttributes": asked}
+        return bool(self.server.ask("POST", ACCESS_REVIEWS, {"spec": who})["status"]["allowed"])
 
     def of_one_namespace(self, name: str, namespace: str) -> str:
         """The token of one who may read the pods of a namespace."""

@@ -27,12 +27,15 @@ PHONE = (360, 740)
 
 UNTIL = """
 const [condition, done] = [new Function("return " + arguments[0]), arguments[arguments.length - 1]];
-const look = () => { if (condition()) { watch.disconnect(); done(); } };
+const look = () => {
+  if (condition()) { watch.disconnect(); document.removeEventListener("focusin", look); done(); }
+};
 const watch = new MutationObserver(look);
+document.addEventListener("focusin", look);
 watch.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
 look();
 """
-"""Comes back when the condition holds: it is looked at whenever the page has changed."""
+"""Comes back when the condition holds: it is looked at whenever the page has changed, or the keyboard is elsewhere."""
 
 
 class Browser:
