@@ -1,11 +1,13 @@
 """A real browser without a screen: Debian's Chromium, driven by Selenium."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -61,8 +63,18 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def until(self, condition: str) -> None:
-        """Waits until an expression of JavaScript is true of the page. Raises TimeoutException."""
-        self.driver.execute_async_script(UNTIL, condition)
+        """Waits until an expression of JavaScript is true of the page, or of one that takes its place. Raises
+        TimeoutException."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self.driver.execute_async_script(UNTIL, condition)
+            except TimeoutException:
+                # At once, where the page has gone: what was looked at is no more.
+                if time.monotonic() >= deadline_s:
+                    raise
+            else:
+                return
 
     def value(self, expression: str) -> Any:
         """What an expression of JavaScript is."""
