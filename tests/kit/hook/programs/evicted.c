@@ -2,8 +2,8 @@
  * look for one and its way into the queue (pass/queue.h) does not go, as the end of another's work would be taken for its own.
  * Linked with the hook's own parts; the driver is of some functions that say what they are asked. */
 #include <stdint.h>
-#include <stdio.h>
 
+#include "check.h"
 #include "driver/contexts.h"
 #include "driver/streams.h"
 #include "driver/symbols.h"
@@ -11,17 +11,7 @@
 #include "pass/queue.h"
 #include "threads/slots.h"
 
-#define CHECK(what)                                           \
-    do {                                                      \
-        if (!(what)) {                                        \
-            printf("line %d: not so: %s\n", __LINE__, #what); \
-            failures++;                                       \
-        }                                                     \
-    } while (0)
-
 enum { KEY = 1 };
-
-static int failures;
 
 static CUresult current(CUcontext *context) {
     *context = (CUcontext)(uintptr_t)1;

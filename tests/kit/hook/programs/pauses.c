@@ -1,23 +1,13 @@
 /* Pauses of the hook's own (pass/grant.h), with what they need of it: who may submit when, and who ends one. */
-#include <stdio.h>
-
 #include "base/barrier.h"
+#include "check.h"
 #include "link/link.h"
 #include "link/session.h"
 #include "pass/grant.h"
 #include "usage/measured.h"
 
-#define CHECK(what)                                           \
-    do {                                                      \
-        if (!(what)) {                                        \
-            printf("line %d: not so: %s\n", __LINE__, #what); \
-            failures++;                                       \
-        }                                                     \
-    } while (0)
-
 enum { WORD = 5 };
 
-static int failures;
 static struct es_gate_page page = {.word = WORD};
 
 const uint32_t es_word_shut = 0;
